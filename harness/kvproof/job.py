@@ -1,0 +1,102 @@
+"""The seam between the command line and the engines of checking: one job in, one result out."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kvmodel.contract import Contract, Discipline
+from kvmodel.scope import Scope
+from kvproof.failure import Failure
+from kvproof.verdict import Result, Verdict
+
+Progress = Callable[[str], None]
+"""Says in a few words how far the engine is. Cheap: may be called often, and is shown at most once a second."""
+
+Cut = Callable[[], bool]
+"""Whether the engine must stop now and return what it has, as UNDETERMINED. Cheap: ask it every few steps."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one engine, as plain data: it is sent to another process.
+
+    engine    a key of `kvproof.engines.ENGINES`, or `module:function`
+    target    what `--target` takes; `device` is the device it runs on, or empty
+    seed      of everything random in it
+    budget_s  seconds after which `cut` answers True; None: never
+    options   engine-specific words, such as {"commands": 12000}
+    """
+
+    engine: str
+    target: str
+    discipline: Discipline
+    scope_name: str
+    scope: Scope
+    contract: Contract
+    seed: int = 0
+    budget_s: float | None = None
+    device: str = ""
+    options: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def result(
+        self,
+        verdict: Verdict,
+        seconds: float,
+        *,
+        states: int | None = None,
+        transitions: int | None = None,
+        detail: str = "",
+        failure: Failure | None = None,
+        counts: Mapping[str, int] | None = None,
+    ) -> Result:
+        """A result of this job."""
+        return Result(
+            engine=self.engine,
+            target=self.target,
+            discipline=self.discipline,
+            scope=self.scope_name,
+            property=failure.property if failure is not None else None,
+            verdict=verdict,
+            seconds=seconds,
+            states=states,
+            transitions=transitions,
+            detail=detail,
+            failure=failure,
+            counts=dict(counts or {}),
+        )
+
+    def __str__(self) -> str:
+        device = f" {self.device}" if self.device else ""
+        scope = f" {self.scope_name}" if self.scope_name else ""
+        return f"{self.engine}{device}{scope} {self.discipline}"
+
+
+class Engine(Protocol):
+    """An engine of checking."""
+
+    def __call__(self, job: Job, progress: Progress, cut: Cut) -> Result:
+        """Run the job. Violations, hangs and exceptions of the target are results, and never raised from here."""
+        ...
+
+
+class UnknownEngine(LookupError):
+    """No engine has this name."""
+
+
+def load_engine(name: str) -> Engine:
+    """The engine of this name. `ENGINES` holds each as a callable or, so as not to import all, `module:function`."""
+    found: Engine | str
+    if ":" in name:
+        found = name
+    else:
+        from kvproof.engines import ENGINES  # only now: engines may be heavy
+
+        if name not in ENGINES:
+            raise UnknownEngine(f"engine {name!r} does not exist; there are {', '.join(ENGINES)}")
+        found = ENGINES[name]
+    if isinstance(found, str):
+        module, _, attribute = found.partition(":")
+        engine: Engine = getattr(importlib.import_module(module), attribute)
+        return engine
+    return found
