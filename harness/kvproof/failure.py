@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from kvmodel.contract import Discipline
@@ -49,7 +50,7 @@ class Failure:
     minimal: Minimal = ""
     device: str = ""
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """The id of this failure: the same for the same property, target and cause, in every run and process."""
         return fingerprint(self.property, self.target, self.cause)
