@@ -1,0 +1,211 @@
+"""Actions: what can happen, as data. Without a choice an action means what the policy chooses; with one, exactly that.
+
+Actions of different classes may compare equal as tuples; use `key(action)` where they meet in one set.
+"""
+
+from typing import Literal, NamedTuple
+
+from kvmodel.scope import Meaning
+from kvmodel.transfer_job import Pair
+
+Survivors = Literal["preempt", "keep"]
+Freed = Literal["device", "host", "request"]
+
+
+class Submit(NamedTuple):
+    """The client submits a request."""
+
+    request: int
+
+
+class Lookup(NamedTuple):
+    """The scheduler looks a request's prompt up and pins what it finds. hits: (device blocks, host blocks)."""
+
+    request: int
+    hits: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+
+
+class ReleaseLookup(NamedTuple):
+    """The scheduler gives up what a lookup pinned."""
+
+    request: int
+
+
+class Admission(NamedTuple):
+    """Choices of Admit: device hits used, host hits loaded, fresh device blocks taken (destinations of the load first)."""
+
+    device: tuple[int, ...]
+    host: tuple[int, ...]
+    fresh: tuple[int, ...]
+
+
+class Admit(NamedTuple):
+    """The scheduler gives a request its blocks, and makes a load job from host hits."""
+
+    request: int
+    choice: Admission | None = None
+
+
+class Grow(NamedTuple):
+    """The scheduler gives a running request more blocks. blocks: those taken."""
+
+    request: int
+    blocks: tuple[int, ...] | None = None
+
+
+class Launching(NamedTuple):
+    """Choices of Launch.
+
+    computes  (request, start, end): its blocks table[start:end] are computed
+    stores    (request or NONE, pairs): the store jobs made now, in the order of their ids
+    cursors   (request, stored): how far each request's blocks have been offered to the host
+    flush     jobs whose copies must run before anything of this launch
+    """
+
+    computes: tuple[tuple[int, int, int], ...]
+    stores: tuple[tuple[int, tuple[Pair, ...]], ...]
+    cursors: tuple[tuple[int, int], ...]
+    flush: tuple[int, ...]
+
+
+class Launch(NamedTuple):
+    """The scheduler launches one step: compute, the store jobs made now, all queued loads, and what to flush first."""
+
+    choice: Launching | None = None
+
+
+class Run(NamedTuple):
+    """The oldest operation of a worker's stream runs."""
+
+    worker: int
+    stream: int
+
+
+class Report(NamedTuple):
+    """A worker reports a copied job to the scheduler."""
+
+    worker: int
+    job: int
+
+
+class Wake(NamedTuple):
+    """A request whose load is complete becomes runnable."""
+
+    request: int
+
+
+class HandleOutput(NamedTuple):
+    """The scheduler handles the output of the oldest launched step."""
+
+
+class PreemptUnderPressure(NamedTuple):
+    """The scheduler preempts a running request, since another one cannot grow."""
+
+    request: int
+
+
+class Preempt(NamedTuple):
+    """The client preempts a request."""
+
+    request: int
+
+
+class Finish(NamedTuple):
+    """A request that is wholly computed ends."""
+
+    request: int
+
+
+class Abort(NamedTuple):
+    """The client aborts a request."""
+
+    request: int
+
+
+class Reset(NamedTuple):
+    """The client resets the caches. `preempt` returns running requests to waiting, `keep` lets them survive."""
+
+    meaning: Meaning
+    requests: Survivors
+    answer: bool | None = None
+
+
+class DuplicateReport(NamedTuple):
+    """Fault: a worker reports a job again. The job is in the table, or was once."""
+
+    worker: int
+    job: int
+
+
+class LoseReport(NamedTuple):
+    """Fault: a copied job will never be reported by this worker."""
+
+    worker: int
+    job: int
+
+
+class ForgeReport(NamedTuple):
+    """Fault: a worker reports a job id that was never issued."""
+
+    worker: int
+
+
+class FreeTwice(NamedTuple):
+    """Fault: a client frees a free block of a tier, or ends a request that has ended."""
+
+    what: Freed
+
+
+Action = (
+    Submit
+    | Lookup
+    | ReleaseLookup
+    | Admit
+    | Grow
+    | Launch
+    | Run
+    | Report
+    | Wake
+    | HandleOutput
+    | PreemptUnderPressure
+    | Preempt
+    | Finish
+    | Abort
+    | Reset
+    | DuplicateReport
+    | LoseReport
+    | ForgeReport
+    | FreeTwice
+)
+
+ACTIONS: tuple[type[Action], ...] = (
+    Submit,
+    Lookup,
+    ReleaseLookup,
+    Admit,
+    Grow,
+    Launch,
+    Run,
+    Report,
+    Wake,
+    HandleOutput,
+    PreemptUnderPressure,
+    Preempt,
+    Finish,
+    Abort,
+    Reset,
+    DuplicateReport,
+    LoseReport,
+    ForgeReport,
+    FreeTwice,
+)
+
+UNFAIR: frozenset[type[Action]] = frozenset(
+    (Submit, Preempt, Abort, Reset, DuplicateReport, LoseReport, ForgeReport, FreeTwice)
+)
+"""What clients and the environment may do and need not. Everything else happens if it can go on happening."""
+
+
+def key(action: Action) -> tuple[object, ...]:
+    """The action with its name: what distinguishes actions of different classes."""
+    return (type(action).__name__, *action)

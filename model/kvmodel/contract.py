@@ -1,0 +1,54 @@
+"""The contract: the modes in which an engine works. Sizes are in `kvmodel.scope`."""
+
+from typing import Literal, NamedTuple
+
+from kvmodel.errors import BadScope
+
+Discipline = Literal["pinning", "fencing"]
+StoreMode = Literal["eager", "lazy"]
+OutputFrom = Literal["all", "first"]
+
+DISCIPLINES: tuple[Discipline, ...] = ("pinning", "fencing")
+STORE_MODES: tuple[StoreMode, ...] = ("eager", "lazy")
+FAULTS: tuple[str, ...] = ("duplicate", "loss", "forgery", "double-free")
+
+
+class Contract(NamedTuple):
+    """The modes of one engine.
+
+    discipline   who owns the blocks of a copy. `pinning`: the job owns its sources and destinations, as
+                 SimpleCPUOffloadConnector does (vLLM PR 39726). `fencing`: device blocks may be reused under a
+                 running copy, and whoever reuses them waits for it, as OffloadingConnector does (PRs 41956, 48102).
+    store_mode   `eager`: computed blocks of running requests are stored. `lazy`: cached free blocks are, before
+                 they are evicted.
+    output_from  whose compute ends a step: that of `all` workers, or of the `first` alone, as engines do that take
+                 the sampled tokens from one rank: the others may lag by one step, and their streams must order it.
+    environment  the faults that the engine promises to survive (a subset of FAULTS).
+    """
+
+    discipline: Discipline
+    store_mode: StoreMode = "eager"
+    output_from: OutputFrom = "all"
+    environment: frozenset[str] = frozenset(FAULTS)
+
+    @property
+    def pins(self) -> bool:
+        return self.discipline == "pinning"
+
+    @property
+    def lazy(self) -> bool:
+        return self.store_mode == "lazy"
+
+
+def validated(contract: Contract) -> Contract:
+    """The same contract, or BadScope when a mode has a value that does not exist."""
+    if contract.discipline not in DISCIPLINES:
+        raise BadScope(f"discipline {contract.discipline!r} does not exist; use pinning or fencing")
+    if contract.store_mode not in STORE_MODES:
+        raise BadScope(f"store mode {contract.store_mode!r} does not exist; use eager or lazy")
+    if contract.output_from not in ("all", "first"):
+        raise BadScope(f"output_from {contract.output_from!r} does not exist; use all or first")
+    unknown = contract.environment - set(FAULTS)
+    if unknown:
+        raise BadScope(f"fault {sorted(unknown)[0]!r} does not exist; use {', '.join(FAULTS)}")
+    return contract

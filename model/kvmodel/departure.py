@@ -1,0 +1,75 @@
+"""Departure: how a request lets go of its blocks, and of its load."""
+
+from kvmodel.block_pool import release
+from kvmodel.contract import Contract
+from kvmodel.launched_step import Step, is_in_launched_step
+from kvmodel.owners import released_by_job
+from kvmodel.request import Request
+from kvmodel.state import State, job_with, with_job, with_request, without_job
+from kvmodel.transfer_job import ABANDONED, FORGOTTEN, Job, is_copied_everywhere, is_queued, is_settled
+
+
+def table_let_go(state: State, number: int, successor: Request) -> State:
+    """The request becomes `successor` and owns its table no more.
+
+    If a launched step still computes in these blocks, the references pass to that step (vLLM PR 45357); else they
+    are released.
+    """
+    table = state.requests[number].table
+    requests = with_request(state, number, successor)
+    if is_in_launched_step(state.steps, number):
+        return state._replace(requests=requests, steps=tuple([_without(step, number) for step in state.steps]))
+    return state._replace(requests=requests, device=release(state.device, table))
+
+
+def _without(step: Step, number: int) -> Step:
+    if step.handled:
+        return step
+    shares = [share._replace(left=True) if share.request == number else share for share in step.shares]
+    return step._replace(shares=tuple(shares))
+
+
+def pins_let_go(state: State, number: int, successor: Request) -> State:
+    """The request becomes `successor`, and what its lookup pinned is released (vLLM PR 42289: on every way out)."""
+    pins = state.requests[number].pins
+    requests = with_request(state, number, successor)
+    if pins is None:
+        return state._replace(requests=requests)
+    return state._replace(
+        requests=requests, device=release(state.device, pins.device), host=release(state.host, pins.host)
+    )
+
+
+def load_of(state: State, number: int) -> Job | None:
+    """The load that a LOADING request waits for, or None when it is complete."""
+    jobs = state.requests[number].jobs
+    return job_with(state, jobs[0]) if jobs else None
+
+
+def cancelled(contract: Contract, state: State, job: Job) -> State:
+    """A job that was never launched ceases to be; what it owned is released."""
+    return released_by_job(contract, state, job)._replace(jobs=without_job(state.jobs, job.id))
+
+
+def abandoned(state: State, job: Job) -> State:
+    """The copies go on and the job keeps its references until they are reported; it will publish nothing (PR 39726)."""
+    return state._replace(jobs=with_job(state.jobs, job._replace(view=ABANDONED)))
+
+
+def forgotten(contract: Contract, state: State, job: Job) -> State:
+    """The job owns nothing from now on. Its copies may still run: the next launch waits for them (PR 48102: flushed)."""
+    state = released_by_job(contract, state, job)
+    changed = job._replace(view=FORGOTTEN, flushed=not is_copied_everywhere(job))
+    if is_settled(changed):
+        return state._replace(jobs=without_job(state.jobs, job.id))
+    return state._replace(jobs=with_job(state.jobs, changed))
+
+
+def load_dropped(contract: Contract, state: State, number: int) -> State:
+    """A LOADING request gives its load up at once: pinning abandons it, fencing forgets and fences it."""
+    job = load_of(state, number)
+    if job is None:
+        return state
+    if is_queued(job):
+        return cancelled(contract, state, job)
+    return abandoned(state, job) if contract.pins else forgotten(contract, state, job)

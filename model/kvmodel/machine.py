@@ -1,0 +1,157 @@
+"""The machine, in four words: `initial`, `actions`, `step`, `check`."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kvmodel import actions as act
+from kvmodel.contract import Contract
+from kvmodel.contract import validated as validated_contract
+from kvmodel.errors import BadScope
+from kvmodel.request import ABSENT, DONE, DRAINING, LOADING, RUNNING, WAITING
+from kvmodel.rules import (
+    abort,
+    admit,
+    finish,
+    grow,
+    handle_output,
+    launch,
+    lookup,
+    misuse,
+    preempt,
+    report,
+    reset,
+    run,
+    submit,
+    wake,
+)
+from kvmodel.scope import Scope, sequences
+from kvmodel.scope import validated as validated_scope
+from kvmodel.setting import Setting
+from kvmodel.state import State, initial_state
+from kvmodel.streams import runnable
+from kvmodel.transfer_job import COPIED, REPORTED
+
+
+class Rule(NamedTuple):
+    """What the contract says of one action: when it is forbidden, and what it does."""
+
+    check: Callable[[Setting, State, Any], None]
+    apply: Callable[[Setting, State, Any], State]
+
+
+RULES: dict[type[act.Action], Rule] = {
+    act.Submit: Rule(submit.check, submit.apply),
+    act.Lookup: Rule(lookup.check, lookup.apply),
+    act.ReleaseLookup: Rule(lookup.check_release, lookup.apply_release),
+    act.Admit: Rule(admit.check, admit.apply),
+    act.Grow: Rule(grow.check, grow.apply),
+    act.Launch: Rule(launch.check, launch.apply),
+    act.Run: Rule(run.check, run.apply),
+    act.Report: Rule(report.check, report.apply),
+    act.Wake: Rule(wake.check, wake.apply),
+    act.HandleOutput: Rule(handle_output.check, handle_output.apply),
+    act.PreemptUnderPressure: Rule(preempt.check_under_pressure, preempt.apply_under_pressure),
+    act.Preempt: Rule(preempt.check, preempt.apply),
+    act.Finish: Rule(finish.check, finish.apply),
+    act.Abort: Rule(abort.check, abort.apply),
+    act.Reset: Rule(reset.check, reset.apply),
+    act.DuplicateReport: Rule(report.check_duplicate, report.duplicate),
+    act.LoseReport: Rule(report.check_lose, report.lose),
+    act.ForgeReport: Rule(report.check_forge, report.forge),
+    act.FreeTwice: Rule(misuse.check, misuse.apply),
+}
+
+
+class Machine:
+    """The reference state machine of one contract at one scope. Immutable; raises BadScope when they do not fit."""
+
+    __slots__ = ("setting",)
+
+    def __init__(self, contract: Contract, scope: Scope) -> None:
+        contract, scope = validated_contract(contract), validated_scope(scope)
+        for fault, times in (
+            ("duplicate", scope.duplicates),
+            ("loss", scope.losses),
+            ("forgery", scope.forgeries),
+            ("double-free", scope.double_frees),
+        ):
+            if times and fault not in contract.environment:
+                raise BadScope(f"the scope has {times} of fault {fault!r}, which the contract's environment excludes")
+        keys = sequences(scope)
+        self.setting = Setting(contract, scope, keys.prompt, keys.total, keys.names)
+
+    def initial(self) -> State:
+        """Nothing submitted, all blocks free, nothing ever written."""
+        return initial_state(self.setting.scope)
+
+    def actions(self, state: State) -> list[act.Action]:
+        """Everything that the policy, the clients and the environment may do next, choices left to the policy."""
+        setting = self.setting
+        found: list[act.Action] = [act.Run(worker, stream) for worker, stream in runnable(state)]
+        for job in state.jobs:
+            for worker, progress in enumerate(job.progress):
+                if progress == COPIED:
+                    found.append(act.Report(worker, job.id))
+                    if state.faults_left.losses:
+                        found.append(act.LoseReport(worker, job.id))
+                elif progress == REPORTED and state.faults_left.duplicates:
+                    found.append(act.DuplicateReport(worker, job.id))
+        if handle_output.offered(setting, state):
+            found.append(act.HandleOutput())
+        for number, request in enumerate(state.requests):
+            if request.phase != DONE:
+                self._request_actions(state, number, request.phase, found)
+        victim = preempt.under_pressure(setting, state)
+        if victim is not None:
+            found.append(act.PreemptUnderPressure(victim))
+        if launch.offered(setting, state):
+            found.append(act.Launch())
+        found.extend(reset.offered(setting, state))
+        if any(state.faults_left):
+            self._faults(state, found)
+        return found
+
+    def _request_actions(self, state: State, number: int, phase: int, found: list[act.Action]) -> None:
+        setting = self.setting
+        if phase == ABSENT:
+            found.append(act.Submit(number))
+            return
+        if phase == WAITING:
+            if lookup.offered(setting, state, number):
+                found.append(act.Lookup(number))
+            if lookup.release_offered(state, number):
+                found.append(act.ReleaseLookup(number))
+            if admit.offered(setting, state, number):
+                found.append(act.Admit(number))
+        elif phase == LOADING:
+            if wake.offered(setting, state, number):
+                found.append(act.Wake(number))
+        elif phase == RUNNING:
+            if grow.offered(setting, state, number):
+                found.append(act.Grow(number))
+            if finish.offered(setting, state, number):
+                found.append(act.Finish(number))
+        if phase != DRAINING:
+            if preempt.offered(setting, state, number):
+                found.append(act.Preempt(number))
+            if abort.offered(setting, state, number):
+                found.append(act.Abort(number))
+
+    def _faults(self, state: State, found: list[act.Action]) -> None:
+        if state.faults_left.duplicates and (retired := report.retired_job(state)) is not None:
+            found.append(act.DuplicateReport(0, retired))
+        if state.faults_left.forgeries:
+            found.append(act.ForgeReport(0))
+        found.extend(misuse.offered(state))
+
+    def step(self, state: State, action: act.Action) -> State:
+        """The state after an action. Total on what `actions` offers and on what `check` accepts."""
+        return RULES[type(action)].apply(self.setting, state, action)
+
+    def check(self, state: State, action: act.Action) -> None:
+        """Raises Forbidden(rule, why) if the contract forbids this action, with these choices, in this state."""
+        RULES[type(action)].check(self.setting, state, action)
+
+    def answer(self, state: State, action: act.Reset) -> bool:
+        """What the reference answers to a reset in this state."""
+        return reset.answers_true(self.setting, self.step(state, action), action.meaning)

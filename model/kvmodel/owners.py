@@ -1,0 +1,52 @@
+"""Who owns each reference. Every reference has exactly one named owner; properties count references against owners."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kvmodel.block_pool import release
+from kvmodel.contract import Contract
+from kvmodel.state import State
+from kvmodel.transfer_job import FORGOTTEN, STORE, VIEWS, Job, destinations, sources
+
+
+class Holding(NamedTuple):
+    """Blocks on each of which something owns one reference."""
+
+    device: tuple[int, ...]
+    host: tuple[int, ...]
+
+
+NOTHING = Holding((), ())
+
+
+def holding_of_job(contract: Contract, job: Job) -> Holding:
+    """pinning: a job owns its sources and its destinations (PR 39726).
+
+    fencing: a job owns its host blocks alone; its device blocks belong to the request, or to nobody (PR 41956).
+    A forgotten job owns nothing.
+    """
+    if job.view == FORGOTTEN:
+        return NOTHING
+    device, host = (sources(job), destinations(job)) if job.direction == STORE else (destinations(job), sources(job))
+    return Holding(device if contract.pins else (), host)
+
+
+def released_by_job(contract: Contract, state: State, job: Job) -> State:
+    """The state after a job has given up all that it owns."""
+    holding = holding_of_job(contract, job)
+    return state._replace(device=release(state.device, holding.device), host=release(state.host, holding.host))
+
+
+def owners(contract: Contract, state: State) -> Iterator[tuple[str, Holding]]:
+    """Every owner by name, with what it owns."""
+    for number, request in enumerate(state.requests):
+        if request.table:
+            yield f"request {number}", Holding(request.table, ())
+        if request.pins is not None:
+            yield f"lookup of request {number}", Holding(*request.pins)
+    for step in state.steps:
+        for share in step.shares:
+            if share.left and not step.handled:
+                yield f"launched step {step.id}", Holding(share.table, ())
+    for job in state.jobs:
+        yield f"job {job.id} ({VIEWS[job.view]})", holding_of_job(contract, job)

@@ -1,0 +1,152 @@
+"""The policy: how the reference resolves every choice. The contract (`Machine.check`) allows many more."""
+
+from kvmodel.actions import Admission, Launching
+from kvmodel.block_pool import Pool, take
+from kvmodel.fence import required_flush
+from kvmodel.guards import guard
+from kvmodel.launched_step import is_in_launched_step
+from kvmodel.prefix_cache import is_cached, longest_hit
+from kvmodel.request import RUNNING, Pins, Request
+from kvmodel.setting import Setting
+from kvmodel.state import State
+from kvmodel.transfer_job import LIVE, NONE, STORE, Pair
+
+
+def hits(setting: Setting, state: State, number: int) -> Pins:
+    """The longest prefix of the prompt that is cached on the device, then the run after it that is on the host."""
+    keys = setting.prompt_keys[number]
+    device = longest_hit(state.device, keys)
+    return Pins(device, longest_hit(state.host, keys[len(device) :]))
+
+
+def admission(setting: Setting, state: State, number: int) -> Admission:
+    """All hits are used; the rest of the prompt gets the least recently used free blocks."""
+    pins = state.requests[number].pins
+    found = hits(setting, state, number) if pins is None else pins
+    needed = len(setting.prompt_keys[number]) - len(found.device)
+    free = [block for block in state.device.free if block not in found.device]
+    return Admission(found.device, found.host, tuple(free[:needed]))
+
+
+@guard
+def is_being_stored(state: State, key: int) -> bool:
+    """A live store carries this key: storing it again would make two copies (vLLM PR 41289)."""
+    return any(
+        job.direction == STORE and job.view == LIVE and any(pair.key == key for pair in job.pairs) for job in state.jobs
+    )
+
+
+@guard
+def is_full(pool: Pool) -> bool:
+    """Every block has references: nothing may be evicted, the store is skipped and retried later."""
+    return not pool.free
+
+
+@guard
+def would_thrash(device: Pool, host: Pool) -> bool:
+    """The host block that a lazy store would evict holds a key that is still on the device: it would come back next."""
+    return host.keys[host.free[0]] in device.keys and host.keys[host.free[0]] != 0
+
+
+def launching(setting: Setting, state: State) -> Launching:
+    """Everything that wants compute gets it; everything that can be stored is; everything that must be flushed is."""
+    computes = tuple(
+        [
+            (number, request.computed, len(request.table))
+            for number, request in enumerate(state.requests)
+            if request.phase == RUNNING and request.computed < len(request.table)
+        ]
+    )
+    stores, cursors = lazy_stores(setting, state) if setting.contract.lazy else eager_stores(setting, state)
+    flush: tuple[int, ...] = ()
+    if state.jobs and not setting.contract.pins:
+        tables = tuple([(state.requests[number].table[:end], start) for number, start, end in computes])
+        flush = required_flush(state, tables, tuple([pairs for _, pairs in stores]))
+    return Launching(computes, stores, cursors, flush)
+
+
+Stores = tuple[tuple[int, tuple[Pair, ...]], ...]
+Cursors = tuple[tuple[int, int], ...]
+
+
+@guard
+def offers_blocks(request: Request) -> bool:
+    """Eager: a running request has blocks that were never offered to the host, and their KV is of these weights."""
+    return request.phase == RUNNING and not request.outdated and request.stored < len(request.table)
+
+
+def eager_stores(setting: Setting, state: State) -> tuple[Stores, Cursors]:
+    """One job for each running request: its blocks from the cursor on, those included that this launch computes.
+
+    A key that is on the host or on its way there is passed over. When the host is full the cursor stops, and the
+    rest is offered again by the next launch.
+    """
+    stores: list[tuple[int, tuple[Pair, ...]]] = []
+    cursors: list[tuple[int, int]] = []
+    host = state.host
+    chosen: set[int] = set()
+    for number, request in enumerate(state.requests):
+        if not offers_blocks(request):
+            continue
+        pairs: list[Pair] = []
+        cursor = request.stored
+        for block in request.table[cursor:]:
+            key = setting.total_keys[number][cursor]
+            if not (key in chosen or is_cached(host, key) or is_being_stored(state, key)):
+                if is_full(host):
+                    break
+                destination, host = take(host)
+                pairs.append(Pair(block, destination, key))
+                chosen.add(key)
+            cursor += 1
+        if cursor != request.stored:
+            cursors.append((number, cursor))
+        if pairs:
+            stores.append((NONE if setting.contract.pins else number, tuple(pairs)))
+    return tuple(stores), tuple(cursors)
+
+
+def lazy_stores(setting: Setting, state: State) -> tuple[Stores, Cursors]:
+    """One job for all cached free device blocks near eviction that the host lacks, while it has room."""
+    pairs: list[Pair] = []
+    host = state.host
+    for block in state.device.free[: setting.scope.lazy_window or None]:
+        key = state.device.keys[block]
+        if not key or is_cached(host, key) or is_being_stored(state, key):
+            continue
+        if is_full(host) or would_thrash(state.device, host):
+            break
+        destination, host = take(host)
+        pairs.append(Pair(block, destination, key))
+    return (((NONE, tuple(pairs)),) if pairs else ()), ()
+
+
+@guard
+def wants_to_grow(setting: Setting, state: State, number: int) -> bool:
+    """All its blocks are computed, and there are more to decode."""
+    request = state.requests[number]
+    return (
+        request.phase == RUNNING
+        and request.computed == len(request.table) < len(setting.total_keys[number])
+        and not is_in_launched_step(state.steps, number)
+    )
+
+
+@guard
+def is_preemptible(state: State, number: int) -> bool:
+    """Running, and in no launched step: its blocks can be given to others at once (vLLM PR 49675)."""
+    return state.requests[number].phase == RUNNING and not is_in_launched_step(state.steps, number)
+
+
+def pressure_victim(setting: Setting, state: State) -> int | None:
+    """Whom to preempt so that another request can grow: the last running request that is in no launched step.
+
+    Nobody, if a free block is left, if no request wants to grow, or if only the one that does could go.
+    """
+    if not is_full(state.device):
+        return None
+    numbers = range(len(state.requests))
+    growing = next((number for number in numbers if wants_to_grow(setting, state, number)), None)
+    if growing is None:
+        return None
+    return next((number for number in reversed(numbers) if number != growing and is_preemptible(state, number)), None)

@@ -1,0 +1,38 @@
+"""A request: a sequence of keys to be computed, and what it holds meanwhile."""
+
+from typing import NamedTuple
+
+ABSENT, WAITING, LOADING, RUNNING, DRAINING, DONE = range(6)
+PHASES = ("ABSENT", "WAITING", "LOADING", "RUNNING", "DRAINING", "DONE")
+
+
+class Pins(NamedTuple):
+    """What a lookup found and keeps until admission, release, abort or reset (vLLM PR 42289): device and host blocks."""
+
+    device: tuple[int, ...]
+    host: tuple[int, ...]
+
+
+class Request(NamedTuple):
+    """One request.
+
+    phase     ABSENT before it is submitted; DRAINING: aborted while its load still writes its blocks
+    table     its device blocks, in the order of its keys; it owns one reference on each
+    computed  leading blocks of the table whose KV exists (count)
+    stored    leading blocks of the table already offered to the host by eager stores (count)
+    pins      what its lookup keeps, or None when it has not looked up
+    jobs      ids of the transfer jobs that it waits for: its load; under fencing its stores too
+    outdated  it survived a reset that meant `invalidate`: its KV is of the old weights and must not be published
+    """
+
+    phase: int = ABSENT
+    table: tuple[int, ...] = ()
+    computed: int = 0
+    stored: int = 0
+    pins: Pins | None = None
+    jobs: tuple[int, ...] = ()
+    outdated: bool = False
+
+
+WAITING_AFRESH = Request(WAITING)
+ENDED = Request(DONE)

@@ -1,0 +1,135 @@
+"""Launch: one step goes to the workers: compute, stores made now, queued loads; and the fence that it must wait for."""
+
+from kvmodel import actions, policy
+from kvmodel.block_pool import take, touch
+from kvmodel.fence import required_flush
+from kvmodel.forbidden import Forbidden
+from kvmodel.guards import guard
+from kvmodel.launched_step import Share, Step, awaited
+from kvmodel.request import RUNNING, Request
+from kvmodel.setting import Setting
+from kvmodel.state import State
+from kvmodel.transfer_job import LAUNCHED, LIVE, NONE, STORE, Job, is_queued
+
+
+@guard
+def is_awaiting_output(state: State) -> bool:
+    """Depth 1: the output of a step is handled before the next one is launched."""
+    return awaited(state.steps) is not None
+
+
+@guard
+def is_lagging(state: State) -> bool:
+    """A worker has not run the step before the last one: it may lag by one step and no more."""
+    return len(state.steps) > 1
+
+
+@guard
+def has_queued_load(state: State) -> bool:
+    return any(is_queued(job) for job in state.jobs)
+
+
+@guard
+def wants_compute(request: Request) -> bool:
+    return request.phase == RUNNING and request.computed < len(request.table)
+
+
+@guard
+def has_work(setting: Setting, state: State) -> bool:
+    """A launch would carry compute, a load or a store. What is to be flushed alone is no reason for one."""
+    if has_queued_load(state) or any(wants_compute(request) for request in state.requests):
+        return True
+    stores, _ = policy.lazy_stores(setting, state) if setting.contract.lazy else policy.eager_stores(setting, state)
+    return bool(stores)
+
+
+def offered(setting: Setting, state: State) -> bool:
+    return not is_awaiting_output(state) and not is_lagging(state) and has_work(setting, state)
+
+
+def check(setting: Setting, state: State, action: actions.Launch) -> None:
+    if is_awaiting_output(state) or is_lagging(state):
+        raise Forbidden("launch", "a step is launched before the one before it is done")
+    if action.choice is not None:
+        _check_choice(setting, state, action.choice)
+
+
+def _check_choice(setting: Setting, state: State, choice: actions.Launching) -> None:
+    """What may be computed, stored and flushed: any part of what is ready, and at least the fence."""
+    computed = {number: (start, end) for number, start, end in choice.computes}
+    for number, (start, end) in computed.items():
+        request = state.requests[number]
+        if request.phase != RUNNING or start != request.computed or not start < end <= len(request.table):
+            raise Forbidden("launch", f"request {number} computes blocks {start} to {end}, which are not its next ones")
+    live = {pair.key for job in state.jobs if job.direction == STORE and job.view == LIVE for pair in job.pairs}
+    taken: set[int] = set()
+    for _, pairs in choice.stores:
+        for pair in pairs:
+            name = setting.key_names[pair.key - 1]
+            if not _holds_key(setting, state, computed, pair.source, pair.key):
+                raise Forbidden("reads-what-was-written", f"{name!r} is stored from device block {pair.source}, which does not hold it")
+            if pair.key in live:
+                raise Forbidden("no-block-stored-twice-at-once", f"{name!r} is stored again while a store of it is on its way")
+            if state.host.refs[pair.destination] or pair.destination in taken:
+                raise Forbidden("pinned-is-not-evicted", f"host block {pair.destination} is stored into while it is held")
+            live.add(pair.key)
+            taken.add(pair.destination)
+    if setting.contract.pins:
+        return
+    tables = tuple([(state.requests[number].table[:end], start) for number, start, end in choice.computes])
+    missing = set(required_flush(state, tables, tuple([pairs for _, pairs in choice.stores]))) - set(choice.flush)
+    if missing:
+        raise Forbidden("fence-before-reuse", f"job {min(missing)} is not flushed although the launch touches its blocks")
+
+
+def _holds_key(setting: Setting, state: State, computed: dict[int, tuple[int, int]], block: int, key: int) -> bool:
+    """The block is cached under the key, or it stands for it in the table of a running request, once this launch ran."""
+    if state.device.keys[block] == key:
+        return True
+    for number, request in enumerate(state.requests):
+        if request.phase == RUNNING and not request.outdated and block in request.table:
+            position = request.table.index(block)
+            if setting.total_keys[number][position] == key:
+                return position < computed.get(number, (0, request.computed))[1]
+    return False
+
+
+def apply(setting: Setting, state: State, action: actions.Launch) -> State:
+    choice = action.choice or policy.launching(setting, state)
+    before = state.steps[-1].id if state.steps else NONE
+    steps = state.steps
+    if choice.computes:
+        shares = tuple(
+            [
+                Share(number, state.requests[number].table[:end], start, False, state.requests[number].outdated)
+                for number, start, end in choice.computes
+            ]
+        )
+        step = Step(before + 1, shares, (False,) * setting.scope.workers, False, choice.flush)
+        steps = (*steps, step)
+    after = steps[-1].id if steps else NONE
+    launched = (LAUNCHED,) * setting.scope.workers
+    device, host, requests = state.device, state.host, list(state.requests)
+    jobs: list[Job] = []
+    for job in state.jobs:
+        if is_queued(job):
+            job = job._replace(progress=launched, after_step=before, after_jobs=choice.flush)
+        elif job.id in choice.flush and not job.flushed:
+            job = job._replace(flushed=True)
+        jobs.append(job)
+    next_job = state.next_job
+    for number, pairs in choice.stores:
+        for pair in pairs:
+            _, host = take(host, pair.destination)
+        if setting.contract.pins:
+            device = touch(device, [pair.source for pair in pairs])
+        elif number != NONE:
+            requests[number] = requests[number]._replace(jobs=(*requests[number].jobs, next_job))
+        jobs.append(Job(next_job, STORE, number, pairs, LIVE, launched, False, after, choice.flush))
+        next_job += 1
+    for number, stored in choice.cursors:
+        requests[number] = requests[number]._replace(stored=stored)
+    return state._replace(
+        device=device, host=host, requests=tuple(requests), jobs=tuple(jobs), steps=steps, next_job=next_job
+    )
+

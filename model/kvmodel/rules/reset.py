@@ -1,0 +1,93 @@
+"""Reset: what both disciplines do to requests, keys and contents. What they do to jobs is in reset_pinning, reset_fencing."""
+
+from kvmodel import actions
+from kvmodel.block_pool import release
+from kvmodel.contents import aged
+from kvmodel.departure import load_dropped, pins_let_go, table_let_go
+from kvmodel.forbidden import Forbidden
+from kvmodel.guards import guard
+from kvmodel.prefix_cache import cleared
+from kvmodel.request import DRAINING, ENDED, LOADING, RUNNING, WAITING, WAITING_AFRESH
+from kvmodel.rules import reset_fencing, reset_pinning
+from kvmodel.setting import Setting
+from kvmodel.state import State, with_request
+
+
+@guard
+def has_running(state: State) -> bool:
+    """Somebody could survive a reset."""
+    return any(request.phase == RUNNING for request in state.requests)
+
+
+@guard
+def answers_true(setting: Setting, state: State, meaning: str) -> bool:
+    """May this reset, whose effect is `state`, say that nothing from before it will ever be served?"""
+    if setting.contract.pins:
+        return reset_pinning.answer(state)
+    return reset_fencing.answer(state, meaning)
+
+
+def offered(setting: Setting, state: State) -> list[actions.Reset]:
+    """Every reset that the client may ask for now; keeping survivors only where there would be any."""
+    if not state.resets_left:
+        return []
+    kept = setting.scope.survivors and has_running(state)
+    return [
+        actions.Reset(meaning, requests)
+        for meaning in setting.scope.meanings
+        for requests in (("preempt", "keep") if kept else ("preempt",))
+    ]
+
+
+def check(setting: Setting, state: State, action: actions.Reset) -> None:
+    """False is legal whenever something gave cause for it; True only if the effect bears it out."""
+    if not state.resets_left:
+        raise Forbidden("reset", "no more resets in this scope")
+    if action.answer is not None and action.answer != answers_true(setting, apply(setting, state, action), action.meaning):
+        if action.answer:
+            raise Forbidden("true-reset-serves-nothing-old", "the reset answers True while something from before it is left")
+        raise Forbidden("false-reset-has-a-cause", "the reset answers False although nothing from before it is left")
+
+
+def apply(setting: Setting, state: State, action: actions.Reset) -> State:
+    for number in range(len(state.requests)):
+        state = _request_reset(setting, state, number, action)
+    state = (reset_pinning if setting.contract.pins else reset_fencing).jobs_reset(setting.contract, state)
+    state = state._replace(
+        device=cleared(state.device), host=cleared(state.host), resets_left=state.resets_left - 1
+    )
+    return _contents_aged(state) if action.meaning == "invalidate" else state
+
+
+def _request_reset(setting: Setting, state: State, number: int, action: actions.Reset) -> State:
+    request = state.requests[number]
+    if request.phase == WAITING:
+        return pins_let_go(state, number, WAITING_AFRESH)
+    if request.phase == LOADING:
+        return table_let_go(load_dropped(setting.contract, state, number), number, WAITING_AFRESH)
+    if request.phase == DRAINING:
+        return state._replace(
+            requests=with_request(state, number, ENDED), device=release(state.device, request.table)
+        )
+    if request.phase != RUNNING:
+        return state
+    if action.requests == "preempt":
+        return table_let_go(state, number, WAITING_AFRESH)
+    if action.meaning == "invalidate":
+        survivor = request._replace(jobs=(), outdated=True)
+    else:
+        survivor = request._replace(jobs=(), stored=0)
+    return state._replace(requests=with_request(state, number, survivor))
+
+
+def _contents_aged(state: State) -> State:
+    """The weights changed: what every block holds, and what every launched compute will write, is of the old ones."""
+    steps = tuple(
+        [
+            step._replace(shares=tuple([share._replace(outdated=True) for share in step.shares]))
+            for step in state.steps
+        ]
+    )
+    return state._replace(
+        device_contents=aged(state.device_contents), host_contents=aged(state.host_contents), steps=steps
+    )

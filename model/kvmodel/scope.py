@@ -1,0 +1,108 @@
+"""The scope: finite sizes, and how often the client and the environment may do what nobody makes them do."""
+
+from typing import Literal, NamedTuple
+
+from kvmodel.errors import BadScope
+
+Meaning = Literal["invalidate", "evict"]
+MEANINGS: tuple[Meaning, ...] = ("invalidate", "evict")
+
+SYMBOLS_PER_PROMPT = 64
+REQUESTS = 64
+BLOCKS = 100_000
+WORKERS = 64
+TIMES = 1_000_000
+
+
+class Scope(NamedTuple):
+    """Sizes of one finite instance.
+
+    device_blocks, host_blocks  blocks of each pool (count)
+    workers       ranks, each with its own shard of every block (count)
+    prompts       one request each; one symbol is one block, so `ab` and `ac` share their first block
+    decode        blocks that every request grows after its prompt (count)
+    resets        how often the client may reset (count), with which `meanings`, and with `survivors` or without
+    aborts, preempts, lookups   may the client abort; may it preempt; do lookups pin until admission
+    duplicates, losses, forgeries, double_frees   how often each fault may occur (count)
+    lazy_window   free blocks from the eviction end that a lazy store examines (count; 0: all of them)
+    """
+
+    device_blocks: int
+    host_blocks: int
+    workers: int
+    prompts: tuple[str, ...]
+    decode: int = 0
+    resets: int = 1
+    meanings: tuple[Meaning, ...] = ("invalidate",)
+    survivors: bool = False
+    aborts: bool = True
+    preempts: bool = True
+    lookups: bool = False
+    duplicates: int = 0
+    losses: int = 0
+    forgeries: int = 0
+    double_frees: int = 0
+    lazy_window: int = 0
+
+
+def validated(scope: Scope) -> Scope:
+    """The same scope, or BadScope naming the first field that makes no sense."""
+    for name, value, least, most in (
+        ("device_blocks", scope.device_blocks, 1, BLOCKS),
+        ("host_blocks", scope.host_blocks, 1, BLOCKS),
+        ("workers", scope.workers, 1, WORKERS),
+        ("prompts", len(scope.prompts), 1, REQUESTS),
+        ("decode", scope.decode, 0, SYMBOLS_PER_PROMPT),
+        ("resets", scope.resets, 0, TIMES),
+        ("duplicates", scope.duplicates, 0, TIMES),
+        ("losses", scope.losses, 0, TIMES),
+        ("forgeries", scope.forgeries, 0, TIMES),
+        ("double_frees", scope.double_frees, 0, TIMES),
+        ("lazy_window", scope.lazy_window, 0, BLOCKS),
+    ):
+        if not least <= value <= most:
+            raise BadScope(f"{name} is {value}; it must be between {least} and {most}")
+    for prompt in scope.prompts:
+        if not 1 <= len(prompt) <= SYMBOLS_PER_PROMPT or not prompt.isalnum():
+            raise BadScope(f"prompt {prompt!r} must be 1 to {SYMBOLS_PER_PROMPT} letters or digits, one for each block")
+        if len(prompt) + scope.decode > scope.device_blocks:
+            raise BadScope(
+                f"prompt {prompt!r} with decode={scope.decode} needs {len(prompt) + scope.decode} device blocks, "
+                f"and device_blocks is {scope.device_blocks}: it could never finish"
+            )
+    if scope.resets and not scope.meanings:
+        raise BadScope("resets are allowed but meanings is empty; use invalidate, evict or both")
+    for meaning in scope.meanings:
+        if meaning not in MEANINGS:
+            raise BadScope(f"meaning {meaning!r} does not exist; use invalidate or evict")
+    return scope
+
+
+class Sequences(NamedTuple):
+    """The keys of a scope. A key is a small positive int and stands for a block's whole prefix; 0 is `no key`.
+
+    prompt  keys of each request's prompt, in order
+    total   the same followed by the keys of its decoded blocks
+    names   names[key - 1] is the prefix that the key stands for, such as "ab" or "ab+1" for a decoded block
+    """
+
+    prompt: tuple[tuple[int, ...], ...]
+    total: tuple[tuple[int, ...], ...]
+    names: tuple[str, ...]
+
+
+def sequences(scope: Scope) -> Sequences:
+    """The keys of every request; equal prefixes have equal keys."""
+    names: list[str] = []
+
+    def key(prefix: str) -> int:
+        if prefix not in names:
+            names.append(prefix)
+        return names.index(prefix) + 1
+
+    prompt = tuple(tuple(key(p[: n + 1]) for n in range(len(p))) for p in scope.prompts)
+    total = tuple(
+        keys + tuple(key(f"{p}+{n + 1}") for n in range(scope.decode))
+        for p, keys in zip(scope.prompts, prompt, strict=True)
+    )
+    return Sequences(prompt, total, tuple(names))
