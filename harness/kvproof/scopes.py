@@ -1,0 +1,104 @@
+"""The named scopes, and the text form of any scope: `s3`, or `s3,host=3,lookups=yes`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kvmodel.errors import BadScope
+from kvmodel.scope import Scope, validated
+
+SCOPES: Mapping[str, Scope] = {
+    "s1": Scope(device_blocks=2, host_blocks=1, workers=1, prompts=("ab",)),
+    "s2": Scope(device_blocks=2, host_blocks=1, workers=2, prompts=("ab",)),
+    "s3": Scope(device_blocks=3, host_blocks=2, workers=1, prompts=("ab", "ac")),
+    "s4": Scope(device_blocks=3, host_blocks=2, workers=2, prompts=("ab", "ac")),
+    "s7": Scope(device_blocks=4, host_blocks=3, workers=2, prompts=("ab", "ac"), resets=2),
+}
+"""From small to large. A name is never given to another scope: results and traces name them."""
+
+_YES, _NO = ("yes", "true", "1"), ("no", "false", "0")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.removeprefix("-").isdigit() or len(text) > 9:
+        raise ValueError("a number")
+    return int(text)
+
+
+def _flag(text: str) -> bool:
+    if text not in _YES + _NO:
+        raise ValueError("yes or no")
+    return text in _YES
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split("+"))
+
+
+_FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "device": ("device_blocks", _count),
+    "host": ("host_blocks", _count),
+    "workers": ("workers", _count),
+    "prompts": ("prompts", _words),
+    "decode": ("decode", _count),
+    "resets": ("resets", _count),
+    "meanings": ("meanings", _words),
+    "survivors": ("survivors", _flag),
+    "aborts": ("aborts", _flag),
+    "preempts": ("preempts", _flag),
+    "lookups": ("lookups", _flag),
+    "duplicates": ("duplicates", _count),
+    "losses": ("losses", _count),
+    "forgeries": ("forgeries", _count),
+    "double_frees": ("double_frees", _count),
+    "lazy_window": ("lazy_window", _count),
+}
+"""Word in the text form -> field of Scope, and how its value is read."""
+
+
+def parse_scope(text: str) -> tuple[str, Scope]:
+    """The name and the scope that a text stands for.
+
+    The text starts with the name of a scope; sizes that differ follow: `s3,host=3,prompts=ab+ac,meanings=evict`.
+    Raises BadScope, which says what is wrong and what would do.
+    """
+    name, *changes = (part.strip() for part in text.split(","))
+    if name not in SCOPES:
+        raise BadScope(f"scope {name!r:.40} does not exist; use one of {', '.join(SCOPES)}, as in s3 or s3,host=3")
+    scope = SCOPES[name]
+    seen: list[str] = []
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not equals or key not in _FIELDS:
+            raise BadScope(
+                f"scope {text!r:.80} has {change!r:.40}, which is no size; use {', '.join(_FIELDS)} as in host=3"
+            )
+        if key in seen:
+            raise BadScope(f"scope {text!r:.80} gives {key} twice")
+        seen.append(key)
+        field, read = _FIELDS[key]
+        try:
+            parsed = read(value)
+        except ValueError as kind:
+            raise BadScope(f"scope {text!r:.80} has {change!r:.40}, but {key} must be {kind}") from None
+        changed: dict[str, Any] = {field: parsed}
+        scope = scope._replace(**changed)
+    return ",".join((name, *changes)), validated(scope)
+
+
+def describe_scope(scope: Scope) -> str:
+    """One line of sizes: `3/2/1 ab,ac resets 1`, blocks on the device, on the host, and workers; then what is on."""
+    words = [f"{scope.device_blocks}/{scope.host_blocks}/{scope.workers}", ",".join(scope.prompts)]
+    words.append(
+        f"resets {scope.resets}" + (f" {'+'.join(scope.meanings)}" if scope.meanings != ("invalidate",) else "")
+    )
+    for field, value in scope._asdict().items():
+        if field in ("device_blocks", "host_blocks", "workers", "prompts", "resets", "meanings"):
+            continue
+        default = Scope._field_defaults[field]
+        if value != default:
+            words.append(f"{field.replace('_', ' ')} {value}" if not isinstance(value, bool) else _switch(field, value))
+    return " ".join(words)
+
+
+def _switch(field: str, on: bool) -> str:
+    return field if on else f"no {field}"

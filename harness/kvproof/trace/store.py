@@ -1,0 +1,73 @@
+"""The failures that are kept: a folder for each under `.kvproof/failures`, named by its fingerprint.
+
+    .kvproof/failures/7c1f9e/trace.itf.json     the trace, for replay and shrink
+    .kvproof/failures/7c1f9e/report.txt         what the report said
+
+Names come from the command line and are looked up by pattern: nothing outside of the folder is ever read or written
+through an id.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from kvproof.atomic import write_whole
+from kvproof.trace import itf
+from kvproof.trace.trace import BadTrace, Trace
+
+TRACE_FILE = "trace.itf.json"
+REPORT_FILE = "report.txt"
+
+_ID = re.compile(r"[0-9a-f]{1,64}")
+
+
+def default_root(folder: Path | None = None) -> Path:
+    """Where failures are kept: below `folder`, or below the current one."""
+    return (folder or Path.cwd()) / ".kvproof" / "failures"
+
+
+def save(root: Path, identifier: str, trace: Trace, report: str) -> Path:
+    """Keep a failure, in place of an older one with the same id, and return the trace's path.
+
+    Raises OSError when the folder cannot be written, and ValueError for an id that is none.
+    """
+    if not _ID.fullmatch(identifier):
+        raise ValueError(f"{identifier!r} is no id of a failure")
+    folder = root / identifier
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder.is_symlink():
+        raise OSError(f"{folder} is a symbolic link; a failure is not written through it")
+    path = folder / TRACE_FILE
+    itf.write(path, trace)
+    write_whole(folder / REPORT_FILE, report)
+    return path
+
+
+def ids(root: Path) -> tuple[str, ...]:
+    """The ids of all failures that are kept, in alphabetical order."""
+    if not root.is_dir():
+        return ()
+    return tuple(sorted(entry.name for entry in root.iterdir() if _ID.fullmatch(entry.name) and not entry.is_symlink()))
+
+
+def resolve(name: str, root: Path) -> Path:
+    """The trace file that a name stands for: an id or the beginning of one, a file, or a folder with a trace in it.
+
+    Raises BadTrace when there is none, or when several ids begin so.
+    """
+    found: Sequence[str] = []
+    if _ID.fullmatch(name):
+        found = [identifier for identifier in ids(root) if identifier.startswith(name)]
+    if len(found) > 1 and name not in found:
+        raise BadTrace(f"id {name} is the beginning of {len(found)} failures ({', '.join(found)}); write more of it")
+    if found:
+        return root / (name if name in found else found[0]) / TRACE_FILE
+    path = Path(name)
+    try:
+        if path.is_dir():
+            path = path / TRACE_FILE
+        if path.exists():
+            return path
+    except (OSError, ValueError):  # such as a name that is too long, or holds a zero byte
+        pass
+    raise BadTrace(f"trace {name!r:.200} does not exist; name a file, or one of the ids below {root}")
