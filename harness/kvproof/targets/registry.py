@@ -1,0 +1,142 @@
+"""Which class the name of a target stands for: an entry point, `package.module:Class`, or `file.py:Class`.
+
+Entry points are in the group `kvproof.targets`. Entries `name-device` for several devices make a family: the name alone
+then means the entry for the device that `--device` chose.
+"""
+
+import importlib
+import importlib.util
+import re
+import sys
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from kvmodel.contract import DISCIPLINES, Contract, Discipline
+from kvproof.usage import BadUsage
+
+GROUP = "kvproof.targets"
+OURS = "kvoffload"
+"""The family of the implementation in this repository, which is the target unless another one is named."""
+
+DEVICES = ("ledger", "host")
+"""Devices in the order in which `auto` prefers them."""
+
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+class UnknownTarget(BadUsage):
+    """No class can be had for this name; the message says why, and which names there are."""
+
+
+@cache
+def registered() -> dict[str, EntryPoint]:
+    """Every entry point of the group by name, in alphabetical order."""
+    return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
+
+
+def families() -> dict[str, tuple[str, ...]]:
+    """Every registered name with the devices that it can be used with; an entry without a device has none."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in registered():
+        family, dash, device = name.rpartition("-")
+        if dash and device in DEVICES:
+            found[family] = (*found.get(family, ()), device)
+        else:
+            found[name] = ()
+    return {name: tuple(d for d in DEVICES if d in devices) for name, devices in found.items()}
+
+
+def is_ours(spec: str) -> bool:
+    """Whether this is the implementation in this repository; every other target is a foreign one."""
+    return spec == OURS or spec.removeprefix(f"{OURS}-") in DEVICES
+
+
+def check_name(spec: str) -> None:
+    """Raises UnknownTarget unless the name could be one; imports nothing."""
+    if ":" in spec:
+        module, _, attribute = spec.rpartition(":")
+        if not attribute.isidentifier() or not (module.endswith(".py") or _MODULE.fullmatch(module)):
+            raise UnknownTarget(f"target {spec!r:.100} is neither package.module:Class nor file.py:Class")
+    elif spec not in families() and spec not in registered():
+        names = ", ".join(families()) or "none"
+        raise UnknownTarget(
+            f"target {spec!r:.100} does not exist; registered: {names}; others are package.module:Class or file.py:Class"
+        )
+
+
+def load(spec: str, device: str = "") -> type[Any]:
+    """The class of a target. Raises UnknownTarget, also for a module that fails while it is imported.
+
+    A module is looked for in the current folder first, as `python -m` does.
+    """
+    check_name(spec)
+    try:
+        if ":" in spec:
+            place, _, attribute = spec.rpartition(":")
+            found = getattr(_module_of_file(Path(place)) if place.endswith(".py") else _module(place), attribute)
+        else:
+            found = _entry(spec, device).load()
+    except UnknownTarget:
+        raise
+    except Exception as error:  # noqa: BLE001: anything may happen while a foreign module is imported
+        raise UnknownTarget(f"target {spec} cannot be imported ({_one_line(error)})") from error
+    if not isinstance(found, type):
+        raise UnknownTarget(f"target {spec} is {found!r:.60}, and not a class")
+    return found
+
+
+def declared_disciplines(target: type[Any]) -> tuple[Discipline, ...]:
+    """The disciplines that a target class says it follows, in `disciplines` or in its `contract`; else both."""
+    disciplines = getattr(target, "disciplines", None)
+    if isinstance(disciplines, tuple | list | set | frozenset):
+        return tuple(d for d in DISCIPLINES if d in disciplines)
+    contract = getattr(target, "contract", None)
+    return (contract.discipline,) if isinstance(contract, Contract) else DISCIPLINES
+
+
+def _entry(spec: str, device: str) -> EntryPoint:
+    entries = registered()
+    if spec in entries:
+        return entries[spec]
+    devices = families()[spec]
+    chosen = device or devices[0]
+    if chosen not in devices:
+        raise UnknownTarget(f"target {spec} has no device {chosen!r}; it has {', '.join(devices)}")
+    return entries[f"{spec}-{chosen}"]
+
+
+def _module(name: str) -> ModuleType:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    return importlib.import_module(name)
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UnknownTarget(f"target file {str(path)!r:.200} does not exist")
+    name = f"kvproof_target_{path.stem}"
+    known = sys.modules.get(name)
+    if known is not None and known.__file__ == str(path.resolve()):
+        return known
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise UnknownTarget(f"target file {path} is no Python module")
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # so that the file may import its neighbours
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it runs: dataclasses and pickle look classes up by module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text:.200}" if text else type(error).__name__
