@@ -63,7 +63,8 @@ def check_name(spec: str) -> None:
     elif spec not in families() and spec not in registered():
         names = ", ".join(families()) or "none"
         raise UnknownTarget(
-            f"target {spec!r:.100} does not exist; registered: {names}; others are package.module:Class or file.py:Class"
+            f"target {spec!r:.100} does not exist; registered: {names}; "
+            "any other is written package.module:Class or file.py:Class"
         )
 
 
@@ -81,7 +82,7 @@ def load(spec: str, device: str = "") -> type[Any]:
             found = _entry(spec, device).load()
     except UnknownTarget:
         raise
-    except Exception as error:  # noqa: BLE001: anything may happen while a foreign module is imported
+    except Exception as error:  # anything may happen while a foreign module is imported
         raise UnknownTarget(f"target {spec} cannot be imported ({_one_line(error)})") from error
     if not isinstance(found, type):
         raise UnknownTarget(f"target {spec} is {found!r:.60}, and not a class")
