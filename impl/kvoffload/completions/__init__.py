@@ -1,0 +1,1 @@
+"""What workers report about transfers, and when that makes a transfer complete."""

@@ -1,0 +1,47 @@
+"""How one engine is set up: its modes and its sizes."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kvoffload.plain import Plain
+
+Discipline = Literal["pinning", "fencing"]
+StoreMode = Literal["eager", "lazy"]
+OutputFrom = Literal["all", "first"]
+
+
+@dataclass(frozen=True, slots=True)
+class Config(Plain):
+    """Modes and sizes, fixed for an engine's life. ValueError if a value makes no sense.
+
+    discipline     who keeps a block safe from its copy. `pinning`: the job references both sides until it is reported
+                   (vLLM PR 39726). `fencing`: device blocks may be reused at once, and whoever reuses them waits for
+                   the copy (vLLM PRs 41956, 48102).
+    device_blocks, host_blocks   blocks in each pool (count)
+    workers        ranks, named 0, 1, ...; each holds its own shard of every block (count)
+    store_mode     `eager`: blocks of running requests are stored when they are computed. `lazy`: cached free blocks
+                   are stored before they are evicted.
+    output_from    whose compute ends a step: that of `all` workers, or that of the `first`. With `first` the others
+                   may lag behind by one step.
+    lazy_window    free device blocks, from the eviction end, that a lazy store examines (count; 0: all of them)
+    """
+
+    discipline: Discipline
+    device_blocks: int
+    host_blocks: int
+    workers: int = 1
+    store_mode: StoreMode = "eager"
+    output_from: OutputFrom = "all"
+    lazy_window: int = 0
+
+    def __post_init__(self) -> None:
+        if self.discipline not in ("pinning", "fencing"):
+            raise ValueError(f"discipline {self.discipline!r} does not exist; use pinning or fencing")
+        if self.store_mode not in ("eager", "lazy"):
+            raise ValueError(f"store mode {self.store_mode!r} does not exist; use eager or lazy")
+        if self.output_from not in ("all", "first"):
+            raise ValueError(f"output_from {self.output_from!r} does not exist; use all or first")
+        if self.device_blocks < 1 or self.host_blocks < 1 or self.workers < 1:
+            raise ValueError("device_blocks, host_blocks and workers must be at least 1")
+        if self.lazy_window < 0:
+            raise ValueError("lazy_window must not be negative; 0 examines every free block")

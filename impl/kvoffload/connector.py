@@ -1,0 +1,119 @@
+"""The scheduler's side of offloading: the hooks that a scheduler calls, under the names of vLLM's v1 connector.
+
+Where vLLM counts tokens, these hooks count *blocks*: `get_num_new_matched_tokens` says how many blocks.
+A connector is plain data: it owns the host pool and the transfers, and shares the device pool once it is bound.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kvoffload.block_pool import BlockPool
+from kvoffload.ids import Block, JobId, Meaning, RequestId, WorkerRank
+from kvoffload.plain import Plain
+from kvoffload.plan import LaunchPlan, PlannedShare
+from kvoffload.request import Request
+from kvoffload.transfer_job import TransferJob
+
+
+class SchedulerOutput(NamedTuple):
+    """What the scheduler is about to launch.
+
+    step          number of the compute; None: no request computes
+    shares        what it computes
+    steps_before  computes that were launched earlier (count)
+    generation    of the weights now
+    """
+
+    step: int | None
+    shares: tuple[PlannedShare, ...]
+    steps_before: int
+    generation: int
+
+
+class Settled(NamedTuple):
+    """A transfer that is complete, of which the scheduler must know.
+
+    loaded  leading blocks of the request that it has brought in (count); 0 if it brought none that may be used
+    """
+
+    job: JobId
+    request: RequestId
+    loaded: int
+
+
+class ConnectorOutput(NamedTuple):
+    """What a batch of reports came to. stale: reports that changed nothing the scheduler can see (count)."""
+
+    settled: tuple[Settled, ...]
+    stale: int
+
+
+@dataclass(slots=True)
+class Connector(ABC, Plain):
+    """Decides what is copied where, and keeps both sides of every copy safe until it is complete."""
+
+    @abstractmethod
+    def bind_device_pool(self, pool: BlockPool) -> None:
+        """Share the scheduler's device pool. Until then `reset_cache` and launches are refused with NotBound."""
+
+    @abstractmethod
+    def get_num_new_matched_tokens(self, request: Request, num_computed_blocks: int) -> int | None:
+        """How many *blocks* can be loaded from the host, after the first `num_computed_blocks` of the prompt.
+
+        None: ask again later, transfers of this request are outstanding. Changes nothing, may be asked repeatedly.
+        """
+
+    @abstractmethod
+    def touch_matched(self, request: Request, num_computed_blocks: int) -> tuple[Block, ...]:
+        """Reference the host blocks that `get_num_new_matched_tokens` counted, so that they stay; the caller keeps
+        them as pins, and hands them to `update_state_after_alloc` or `release_matched`."""
+
+    @abstractmethod
+    def release_matched(self, blocks: Sequence[Block]) -> None:
+        """Drop the references of `touch_matched`."""
+
+    @abstractmethod
+    def update_state_after_alloc(
+        self, request: Request, blocks: Sequence[Block], matched: Sequence[Block], num_computed_blocks: int
+    ) -> TransferJob | None:
+        """The request got its table; queue the load of `matched`, whose references pass to it, into `blocks`.
+
+        `blocks` are the destinations in order, at least as many as `matched`. None if nothing matched.
+        """
+
+    @abstractmethod
+    def has_work(self, requests: Collection[Request], generation: int) -> bool:
+        """Would a launch now carry a copy? Changes nothing."""
+
+    @abstractmethod
+    def build_connector_meta(self, output: SchedulerOutput, requests: Collection[Request]) -> LaunchPlan | None:
+        """Choose the stores and the fence of a launch and take its queued loads: all of them are then launched.
+
+        None, and nothing changed, if there is neither compute nor copy.
+        """
+
+    @abstractmethod
+    def update_connector_output(self, worker: WorkerRank, jobs: Sequence[JobId]) -> ConnectorOutput:
+        """One worker reports that it has copied these jobs, in any order and at any time.
+
+        UnknownJob if one was never issued: then nothing changes. A report that says nothing new is counted as stale.
+        """
+
+    @abstractmethod
+    def request_preempted(self, request: Request) -> None:
+        """The request loses its table and waits again: whatever load it waits for is dropped."""
+
+    @abstractmethod
+    def request_finished(self, request: Request) -> bool:
+        """The request ends. True: a load still writes into its blocks, the scheduler must keep its table until the
+        load is settled (vLLM calls that delayed freeing). vLLM asks at the end only; here also for an abort."""
+
+    @abstractmethod
+    def reset_cache(self, meaning: Meaning, requests: Collection[Request]) -> bool:
+        """Drop all transfers and clear both tiers' keys, after the scheduler has taken the requests' tables away.
+
+        True: what was cached before will never be served again, and nothing stands in the way of whoever asked. False:
+        nothing will be served either, but ask again. NotBound before the device pool is bound, and nothing changed.
+        """

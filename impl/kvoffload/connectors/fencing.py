@@ -1,0 +1,99 @@
+"""Fencing: device blocks may be reused while a copy still reads or writes them, by whoever waits for the copy.
+
+A store references its host destinations only, a load its host sources only. Whatever a launch would overwrite under an
+unfinished copy, or read before one has written it, is in its flush set: nothing of the launch runs on a worker until
+those copies have (vLLM PR 41956, OffloadingConnector). A reset forgets every job at once and orders it flushed; reports
+of forgotten jobs come in later and must change nothing (vLLM PR 48102).
+
+The workers know what was copied, the scheduler only what was reported. So a job counts as unfinished until every worker
+has reported it, and one that was copied but not reported is flushed too: the wait is satisfied where the copy has run.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from kvoffload.connectors.transfers import TransferConnector
+from kvoffload.ids import JobId, Meaning, Pair, RequestId
+from kvoffload.plan import PlannedShare
+from kvoffload.request import Request
+from kvoffload.transfer_job import Direction, JobState, TransferJob
+
+
+@dataclass(slots=True)
+class FencingConnector(TransferConnector):
+    """Jobs own host blocks only, and requests wait for their own jobs before they are admitted again."""
+
+    def _own(self, job: TransferJob) -> None:
+        """Nothing to add: a store's destinations were taken for it, a load's sources were matched for it."""
+
+    def _disown(self, job: TransferJob) -> None:
+        self.host.release(job.host_blocks)
+
+    def _fence(
+        self, shares: Sequence[PlannedShare], stores: Sequence[Pair], loads: Sequence[Pair]
+    ) -> tuple[JobId, ...]:
+        if not self.jobs:
+            return ()
+        device_written = {block for share in shares for block, _ in share.writes} | {pair.destination for pair in loads}
+        device_read = {block for share in shares for block, _ in share.reads} | {pair.source for pair in stores}
+        host_written = {pair.destination for pair in stores}
+        host_read = {pair.source for pair in loads}
+        flush: list[JobId] = []
+        for job in self.jobs.values():
+            if not job.launched:
+                continue
+            if not job.flush_ordered:
+                if job.direction is Direction.STORE:
+                    sources, destinations = device_written, host_written | host_read
+                else:
+                    sources, destinations = host_written, device_written | device_read
+                job.flush_ordered = any(
+                    pair.source in sources or pair.destination in destinations for pair in job.pairs
+                )
+            if job.flush_ordered:
+                flush.append(job.id)
+        return tuple(flush)
+
+    def _store_for(self, request: Request | None) -> RequestId | None:
+        return None if request is None else request.id
+
+    def request_preempted(self, request: Request) -> None:
+        load = self._load_of(request)
+        if load is not None:
+            request.jobs.discard(load.id)
+            if load.launched:
+                self._forget(load)
+            else:
+                self._cancel(load)
+
+    def request_finished(self, request: Request) -> bool:
+        load = self._load_of(request)
+        if load is not None and load.launched:
+            load.state = JobState.ABANDONED
+            return True
+        if load is not None:
+            self._cancel(load)
+        request.jobs.clear()
+        return False
+
+    def reset_cache(self, meaning: Meaning, requests: Collection[Request]) -> bool:
+        """True unless the contents became worthless and some request survived with blocks of them.
+
+        Transfers never stand in the way: none that runs can publish any more, and whoever reuses its blocks waits.
+        """
+        device = self._device()
+        for job in self.jobs.values():
+            if job.state is not JobState.FORGOTTEN:
+                self._forget(job)
+        for request in requests:
+            request.jobs.clear()
+        self._clear_caches(device)
+        return meaning == "evict" or not any(request.table for request in requests)
+
+    def _forget(self, job: TransferJob) -> None:
+        """The job holds and publishes nothing any more; until it has run everywhere, launches wait for it."""
+        if job.direction is Direction.STORE and job.state is JobState.LIVE:
+            self._no_longer_storing(job)
+        self._disown(job)
+        job.state = JobState.FORGOTTEN
+        job.flush_ordered = True

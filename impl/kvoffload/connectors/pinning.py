@@ -1,0 +1,57 @@
+"""Pinning: a job references the blocks on both sides of its copies until every worker has reported it.
+
+So no block can be reused under a copy, and no launch ever waits for one. A reset cannot take blocks from copies that
+run: it abandons the jobs, answers False, and lets them drain (vLLM PR 39726, SimpleCPUOffloadConnector).
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from kvoffload.connectors.transfers import TransferConnector
+from kvoffload.ids import JobId, Meaning, Pair, RequestId
+from kvoffload.plan import PlannedShare
+from kvoffload.request import Request
+from kvoffload.transfer_job import JobState, TransferJob
+
+
+@dataclass(slots=True)
+class PinningConnector(TransferConnector):
+    """Jobs own their sources and their destinations."""
+
+    def _own(self, job: TransferJob) -> None:
+        device = self._device()
+        for block in job.device_blocks:
+            device.touch(block)
+
+    def _disown(self, job: TransferJob) -> None:
+        self._device().release(job.device_blocks)
+        self.host.release(job.host_blocks)
+
+    def _fence(
+        self, shares: Sequence[PlannedShare], stores: Sequence[Pair], loads: Sequence[Pair]
+    ) -> tuple[JobId, ...]:
+        return ()
+
+    def _store_for(self, request: Request | None) -> RequestId | None:
+        return None
+
+    def request_preempted(self, request: Request) -> None:
+        load = self._load_of(request)
+        if load is not None:
+            request.jobs.discard(load.id)
+            if load.launched:
+                load.state = JobState.ABANDONED
+            else:
+                self._cancel(load)
+
+    def request_finished(self, request: Request) -> bool:
+        self.request_preempted(request)
+        return False
+
+    def reset_cache(self, meaning: Meaning, requests: Collection[Request]) -> bool:
+        """True if and only if no transfer is outstanding and no request survived with blocks."""
+        device = self._device()
+        for job in self.jobs.values():
+            job.state = JobState.ABANDONED
+        self._clear_caches(device)
+        return not self.jobs and not any(request.table for request in requests)

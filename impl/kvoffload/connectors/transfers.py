@@ -1,0 +1,214 @@
+"""What both disciplines share: the table of transfers, what a completion publishes, which stores are made."""
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from kvoffload.block_pool import BlockPool
+from kvoffload.completions import per_job
+from kvoffload.config import Config
+from kvoffload.connector import Connector, ConnectorOutput, SchedulerOutput, Settled
+from kvoffload.errors import NotBound
+from kvoffload.ids import Block, JobId, Key, Pair, RequestId, WorkerRank
+from kvoffload.plan import LaunchPlan, PlannedCopy, PlannedShare
+from kvoffload.request import Phase, Request
+from kvoffload.stores import eager, lazy
+from kvoffload.stores.choice import Choice
+from kvoffload.transfer_job import Direction, JobState, TransferJob
+
+
+@dataclass(slots=True)
+class TransferConnector(Connector):
+    """A connector with one record for each transfer that some worker has not reported.
+
+    host      the host pool
+    device    the scheduler's pool; None until it is bound
+    jobs      transfers in order of id
+    next_job  id of the next transfer; ids are never used twice, not even after a reset
+    queued    loads for the next launch
+    storing   keys that LIVE stores carry: a key is not stored twice at once, across requests and steps (vLLM PR 41289)
+    """
+
+    config: Config
+    host: BlockPool
+    device: BlockPool | None
+    jobs: dict[JobId, TransferJob]
+    next_job: JobId
+    queued: list[JobId]
+    storing: set[Key]
+
+    @classmethod
+    def create(cls, config: Config) -> Self:
+        return cls(config, BlockPool.of_size(config.host_blocks), None, {}, 0, [], set())
+
+    # What the disciplines differ in.
+
+    @abstractmethod
+    def _own(self, job: TransferJob) -> None:
+        """Add the references that a new job holds; a store has its host destinations, a load its host sources."""
+
+    @abstractmethod
+    def _disown(self, job: TransferJob) -> None:
+        """Release every reference that the job holds."""
+
+    @abstractmethod
+    def _fence(
+        self, shares: Sequence[PlannedShare], stores: Sequence[Pair], loads: Sequence[Pair]
+    ) -> tuple[JobId, ...]:
+        """Jobs that a launch of this must wait for; they are ordered flushed."""
+
+    @abstractmethod
+    def _store_for(self, request: Request | None) -> RequestId | None:
+        """Whom a store of this request's blocks keeps waiting, if anybody."""
+
+    # The hooks.
+
+    def bind_device_pool(self, pool: BlockPool) -> None:
+        self.device = pool
+
+    def get_num_new_matched_tokens(self, request: Request, num_computed_blocks: int) -> int | None:
+        if request.deferred:
+            return None
+        return len(self.host.cache.run(request.prompt, num_computed_blocks))
+
+    def touch_matched(self, request: Request, num_computed_blocks: int) -> tuple[Block, ...]:
+        matched = self.host.cache.run(request.prompt, num_computed_blocks)
+        for block in matched:
+            self.host.touch(block)
+        return tuple(matched)
+
+    def release_matched(self, blocks: Sequence[Block]) -> None:
+        self.host.release(blocks)
+
+    def update_state_after_alloc(
+        self, request: Request, blocks: Sequence[Block], matched: Sequence[Block], num_computed_blocks: int
+    ) -> TransferJob | None:
+        if not matched:
+            return None
+        pairs = tuple(
+            [
+                Pair(source, destination, key)
+                for source, destination, key in zip(matched, blocks, request.prompt[num_computed_blocks:], strict=False)
+            ]
+        )
+        job = self._new_job(Direction.LOAD, request.id, pairs)
+        request.jobs.add(job.id)
+        self.queued.append(job.id)
+        return job
+
+    def has_work(self, requests: Collection[Request], generation: int) -> bool:
+        return bool(self.queued) or any(choice.pairs for choice in self._choices(requests, generation))
+
+    def build_connector_meta(self, output: SchedulerOutput, requests: Collection[Request]) -> LaunchPlan | None:
+        self._device()
+        choices = list(self._choices(requests, output.generation))
+        if output.step is None and not self.queued and not any(choice.pairs for choice in choices):
+            return None
+        loading = [self.jobs[job] for job in self.queued]
+        flush = self._fence(
+            output.shares,
+            [pair for choice in choices for pair in choice.pairs],
+            [pair for job in loading for pair in job.pairs],
+        )
+        for job in loading:
+            job.launched = True
+        self.queued.clear()
+        storing = [store for choice in choices if (store := self._store(choice)) is not None]
+        return LaunchPlan(
+            step=output.step,
+            shares=output.shares,
+            stores=tuple([PlannedCopy(job.id, job.pairs) for job in storing]),
+            loads=tuple([job.id for job in loading]),
+            flush=flush,
+            steps_before=output.steps_before,
+            load_copies=tuple([PlannedCopy(job.id, job.pairs) for job in loading]),
+        )
+
+    def update_connector_output(self, worker: WorkerRank, jobs: Sequence[JobId]) -> ConnectorOutput:
+        per_job.validate(jobs, self.next_job)
+        settled: list[Settled] = []
+        stale = 0
+        for job_id in jobs:
+            job = per_job.credited(self.jobs, job_id, worker)
+            if job is None:
+                stale += 1
+                continue
+            if job.state is JobState.FORGOTTEN:
+                stale += 1
+            if job.awaiting:
+                continue
+            del self.jobs[job.id]
+            if job.state is JobState.FORGOTTEN:
+                continue
+            loaded = self._publish(job) if job.state is JobState.LIVE else 0
+            self._disown(job)
+            if job.request is not None:
+                settled.append(Settled(job.id, job.request, loaded))
+        return ConnectorOutput(tuple(settled), stale)
+
+    # Parts.
+
+    def _device(self) -> BlockPool:
+        if self.device is None:
+            raise NotBound("the device pool is not bound to the connector yet")
+        return self.device
+
+    def _choices(self, requests: Collection[Request], generation: int) -> Iterator[Choice]:
+        if self.config.store_mode == "lazy":
+            return lazy.choose(self._device(), self.host, self.storing, self.config.lazy_window)
+        return eager.choose(requests, self.host, self.storing, generation)
+
+    def _new_job(self, direction: Direction, request: RequestId | None, pairs: tuple[Pair, ...]) -> TransferJob:
+        job = TransferJob(self.next_job, direction, request, pairs, set(range(self.config.workers)))
+        self.next_job += 1
+        self.jobs[job.id] = job
+        self._own(job)
+        return job
+
+    def _store(self, choice: Choice) -> TransferJob | None:
+        """Make the store that was chosen; the host blocks are those that the choice foresaw."""
+        if choice.request is not None:
+            choice.request.stored = choice.cursor
+        if not choice.pairs:
+            return None
+        pairs = tuple([Pair(pair.source, self.host.take(), pair.key) for pair in choice.pairs])
+        job = self._new_job(Direction.STORE, self._store_for(choice.request), pairs)
+        if choice.request is not None and job.request is not None:
+            choice.request.jobs.add(job.id)
+        self.storing.update([pair.key for pair in pairs])
+        job.launched = True
+        return job
+
+    def _publish(self, job: TransferJob) -> int:
+        """Let what the job copied be found on the tier it was copied to. Answers how many blocks were loaded."""
+        if job.direction is Direction.STORE:
+            self._no_longer_storing(job)
+            cache = self.host.cache
+        else:
+            cache = self._device().cache
+        for pair in job.pairs:
+            cache.publish(pair.destination, pair.key)
+        return 0 if job.direction is Direction.STORE else len(job.pairs)
+
+    def _no_longer_storing(self, job: TransferJob) -> None:
+        self.storing.difference_update([pair.key for pair in job.pairs])
+
+    def _load_of(self, request: Request) -> TransferJob | None:
+        """The load that a LOADING request waits for; None if that is complete, or in any other phase."""
+        if request.phase is not Phase.LOADING:
+            return None
+        for job_id in request.jobs:
+            return self.jobs[job_id]
+        return None
+
+    def _cancel(self, job: TransferJob) -> None:
+        """Undo a load that no worker knows of."""
+        self.queued.remove(job.id)
+        del self.jobs[job.id]
+        self._disown(job)
+
+    def _clear_caches(self, device: BlockPool) -> None:
+        self.storing.clear()
+        self.host.cache.clear()
+        device.cache.clear()

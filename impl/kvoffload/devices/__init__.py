@@ -1,0 +1,1 @@
+"""What executes a worker's streams. Import the device you want by module: only `host` and `cuda` need torch."""

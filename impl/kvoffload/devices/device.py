@@ -1,0 +1,49 @@
+"""The only seam between the engine's workers and what executes their streams."""
+
+from typing import Protocol
+
+from kvoffload.operations import Content, Misread, Operation, Stream, Tier, Unreadable
+
+
+class Device(Protocol):
+    """Streams and memory of every worker.
+
+    A device runs *free* (operations run as soon as what they wait for has happened) or *gated* (an operation runs
+    only when `run` releases it). The engine cannot tell the difference.
+    """
+
+    workers: int
+    gated: bool
+    misreads: list[Misread]
+
+    def enqueue(self, worker: int, operation: Operation) -> None:
+        """Put one operation at the end of its stream on one worker. Returns at once."""
+        ...
+
+    def copied(self, worker: int) -> tuple[int, ...]:
+        """Jobs whose copies have run on this worker and were not yet `collect`ed, in the order in which they ran."""
+        ...
+
+    def collect(self, worker: int, job: int) -> None:
+        """Take one job out of `copied`. UnknownJob if it is not there."""
+        ...
+
+    def computed(self, worker: int) -> int:
+        """How many computes have run on this worker, counted from the start."""
+        ...
+
+    def runnable(self) -> tuple[tuple[int, Stream], ...]:
+        """Gated only: every (worker, stream) whose oldest operation could run now, in order of worker and stream."""
+        ...
+
+    def run(self, worker: int, stream: Stream) -> None:
+        """Gated only: run the oldest operation of this stream, and return when it has run. NotRunnable otherwise."""
+        ...
+
+    def content(self, tier: Tier, worker: int, block: int) -> Content | Unreadable:
+        """What this worker's copy of a block holds now. Only meaningful while no running operation writes it."""
+        ...
+
+    def close(self) -> None:
+        """Stop all threads and give the memory back. Idempotent."""
+        ...

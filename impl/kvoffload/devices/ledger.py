@@ -1,0 +1,134 @@
+"""A device without bytes: it keeps the content of every block as a symbol. Plain data, no threads, exact."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from kvoffload.errors import NotRunnable, UnknownJob
+from kvoffload.operations import Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
+from kvoffload.plain import Plain
+
+
+@dataclass(slots=True)
+class LedgerWorker(Plain):
+    """One worker's streams and memory.
+
+    device, host   what each block holds
+    computes, stores, loads   operations that have not run, oldest first
+    unrun      jobs among them: a wait for any other job is satisfied
+    computed   computes that have run (count)
+    finished   jobs that were copied and not collected, in the order in which they ran
+    """
+
+    device: list[Content | Unreadable]
+    host: list[Content | Unreadable]
+    computes: list[Compute]
+    stores: list[Copy]
+    loads: list[Copy]
+    unrun: set[int]
+    computed: int
+    finished: list[int]
+
+    @classmethod
+    def blank(cls, device_blocks: int, host_blocks: int) -> Self:
+        unwritten: list[Content | Unreadable] = [Unreadable.UNWRITTEN]
+        return cls(unwritten * device_blocks, unwritten * host_blocks, [], [], [], set(), 0, [])
+
+    def enqueue(self, operation: Operation) -> None:
+        if isinstance(operation, Compute):
+            self.computes.append(operation)
+        else:
+            (self.stores if operation.stream is Stream.STORE else self.loads).append(operation)
+            self.unrun.add(operation.job)
+
+    def ready(self, stream: Stream) -> bool:
+        """Could the oldest operation of this stream run now?"""
+        if stream is Stream.COMPUTE:
+            return bool(self.computes) and self.unrun.isdisjoint(self.computes[0].jobs)
+        queue = self.stores if stream is Stream.STORE else self.loads
+        return bool(queue) and queue[0].step < self.computed and self.unrun.isdisjoint(queue[0].jobs)
+
+    def copy(self, stream: Stream) -> None:
+        """Run the oldest copy of this stream."""
+        if stream is Stream.STORE:
+            queue, source, destination = self.stores, self.device, self.host
+        else:
+            queue, source, destination = self.loads, self.host, self.device
+        operation = queue.pop(0)
+        for read, written in operation.pairs:
+            destination[written] = source[read]
+        self.unrun.discard(operation.job)
+        self.finished.append(operation.job)
+
+    def compute(self, worker: int) -> list[Misread]:
+        """Run the oldest compute; answers the reads that found something else than was promised."""
+        operation = self.computes.pop(0)
+        misreads: list[Misread] = []
+        for share in operation.shares:
+            for block, expected in share.reads:
+                if self.device[block] != expected:
+                    misreads.append(Misread(worker, operation.step, block, expected, self.device[block]))
+            for block, content in share.writes:
+                self.device[block] = content
+        self.computed += 1
+        return misreads
+
+
+@dataclass(slots=True)
+class Ledger(Plain):
+    """The streams and memory of all workers, as symbols. `Ledger.create` makes one; it is a `Device`.
+
+    A wait for a step is for the number of computes that have run. A wait for a job is satisfied unless the job is
+    enqueued on that worker and has not run: what is waited for was enqueued before (`kvoffload.ordering`).
+    """
+
+    workers: int
+    gated: bool
+    misreads: list[Misread]
+    shards: list[LedgerWorker]
+
+    @classmethod
+    def create(cls, workers: int, device_blocks: int, host_blocks: int, gated: bool = True) -> Self:
+        """Nothing enqueued, nothing written. Free (not gated): whatever can run has run when `enqueue` returns."""
+        return cls(workers, gated, [], [LedgerWorker.blank(device_blocks, host_blocks) for _ in range(workers)])
+
+    def enqueue(self, worker: int, operation: Operation) -> None:
+        shard = self.shards[worker]
+        shard.enqueue(operation)
+        if not self.gated:
+            while ready := [stream for stream in Stream if shard.ready(stream)]:
+                self._run(worker, ready[0])
+
+    def copied(self, worker: int) -> tuple[int, ...]:
+        return tuple(self.shards[worker].finished)
+
+    def collect(self, worker: int, job: int) -> None:
+        finished = self.shards[worker].finished
+        if job not in finished:
+            raise UnknownJob(f"job {job} is not among those that worker {worker} has copied: {finished}")
+        finished.remove(job)
+
+    def computed(self, worker: int) -> int:
+        return self.shards[worker].computed
+
+    def runnable(self) -> tuple[tuple[int, Stream], ...]:
+        return tuple(
+            [(worker, stream) for worker, shard in enumerate(self.shards) for stream in Stream if shard.ready(stream)]
+        )
+
+    def run(self, worker: int, stream: Stream) -> None:
+        if not self.shards[worker].ready(stream):
+            raise NotRunnable(f"the {stream} stream of worker {worker} is empty, or its oldest operation must wait")
+        self._run(worker, stream)
+
+    def content(self, tier: Tier, worker: int, block: int) -> Content | Unreadable:
+        shard = self.shards[worker]
+        return (shard.device if tier is Tier.DEVICE else shard.host)[block]
+
+    def close(self) -> None:
+        """Nothing to stop, nothing to give back."""
+
+    def _run(self, worker: int, stream: Stream) -> None:
+        if stream is Stream.COMPUTE:
+            self.misreads += self.shards[worker].compute(worker)
+        else:
+            self.shards[worker].copy(stream)

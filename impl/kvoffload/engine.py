@@ -1,0 +1,294 @@
+"""The public control plane: commands in, plans and answers out. Plain data throughout, so that it pickles."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from kvoffload.block_pool import BlockPool
+from kvoffload.config import Config
+from kvoffload.connectors.fencing import FencingConnector
+from kvoffload.connectors.pinning import PinningConnector
+from kvoffload.connectors.transfers import TransferConnector
+from kvoffload.errors import NotBound, OutOfBlocks
+from kvoffload.ids import Block, JobId, Key, Meaning, RequestId, Survivors, WorkerRank
+from kvoffload.plan import LaunchPlan
+from kvoffload.request import Phase, Request
+from kvoffload.scheduler import Admission, Deferred, LookupResult, Scheduler
+from kvoffload.statistics import Statistics
+from kvoffload.step_report import Admitted, Event, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
+from kvoffload.transfer_job import JobState, TransferJob
+
+
+@dataclass(slots=True)
+class Engine:
+    """One engine's control plane: no thread, lock, tensor, clock or device in it.
+
+    Every method either does what it says, or raises a KVOffloadError (or ValueError for malformed arguments) and has
+    changed nothing. `Engine(config)` is not bound: it takes requests, but touches no block until `bind`, as a
+    connector is built before the KV cache is in vLLM.
+    """
+
+    config: Config
+    scheduler: Scheduler = field(init=False)
+    connector: TransferConnector = field(init=False)
+    statistics: Statistics = field(init=False)
+
+    def __post_init__(self) -> None:
+        kind = PinningConnector if self.config.discipline == "pinning" else FencingConnector
+        self.connector = kind.create(self.config)
+        self.scheduler = Scheduler(BlockPool.of_size(self.config.device_blocks), self.connector, {})
+        self.statistics = Statistics()
+
+    @classmethod
+    def create(cls, config: Config) -> "Engine":
+        """A bound engine."""
+        engine = cls(config)
+        engine.bind()
+        return engine
+
+    def __reduce__(self) -> tuple[Callable[..., "Engine"], tuple[object, ...]]:
+        return _restored, (type(self), self.config, self.scheduler, self.connector, self.statistics)
+
+    def bind(self) -> None:
+        """Give the connector the device pool. Repeating it changes nothing."""
+        self.connector.bind_device_pool(self.scheduler.device)
+
+    # Read only.
+
+    @property
+    def bound(self) -> bool:
+        return self.connector.device is not None
+
+    @property
+    def device_pool(self) -> BlockPool:
+        return self.scheduler.device
+
+    @property
+    def host_pool(self) -> BlockPool:
+        return self.connector.host
+
+    @property
+    def requests(self) -> dict[RequestId, Request]:
+        """Every request in order of id, the ended ones until they are collected."""
+        return self.scheduler.requests
+
+    @property
+    def jobs(self) -> dict[JobId, TransferJob]:
+        """Every transfer, in order of id, that some worker has not reported; also those that are FORGOTTEN."""
+        return self.connector.jobs
+
+    def has_work(self) -> bool:
+        """Must the engine keep stepping? Also an idle one must, while transfers hold blocks (vLLM PR 40946)."""
+        return (
+            self.scheduler.launched is not None
+            or any(request.phase is not Phase.DONE for request in self.requests.values())
+            or any(job.state is not JobState.FORGOTTEN for job in self.jobs.values())
+        )
+
+    # Commands of the client.
+
+    def submit(self, request: RequestId, prompt: Sequence[Key], total: Sequence[Key]) -> None:
+        """A new request: keys of its prompt's blocks, and the same followed by those of the blocks to be decoded.
+
+        WrongPhase if the id was used before; ValueError if the keys make no sense or cannot fit into the device pool.
+        """
+        self.scheduler.submit(request, prompt, total)
+
+    def abort(self, request: RequestId) -> None:
+        """The client wants it no more. UnknownRequest if it has ended, WrongPhase if it was aborted before."""
+        self.scheduler.abort(request)
+
+    def preempt(self, request: RequestId) -> None:
+        """A LOADING or RUNNING request loses its blocks and waits again. UnknownRequest, WrongPhase."""
+        self.scheduler.preempt(request)
+
+    def collect(self, request: RequestId) -> None:
+        """The client has seen that the request is DONE: forget it. UnknownRequest, WrongPhase if it is not DONE."""
+        self.scheduler.collect(request)
+
+    def reset(self, meaning: Meaning, requests: Survivors) -> bool:
+        """Empty both caches. `meaning` says whether the contents became worthless, `requests` what running ones do.
+
+        Whatever it answers, nothing from before is served any more. True: it is over; False: something still holds
+        blocks (pinning: a transfer; both: a survivor of `invalidate`), so ask again when that has drained.
+        NotBound before `bind`.
+        """
+        self._require_bound()
+        done = self.scheduler.reset(meaning, requests)
+        self.statistics.resets += 1
+        self.statistics.false_resets += not done
+        return done
+
+    # Decisions of the scheduler, one by one.
+
+    def can_lookup(self, request: RequestId) -> bool:
+        return self.bound and self.scheduler.can_lookup(request)
+
+    def lookup(self, request: RequestId) -> LookupResult | Deferred:
+        """Find the longest cached prefix of a WAITING request and keep it referenced; an earlier lookup is dropped.
+
+        NotBound, UnknownRequest, WrongPhase.
+        """
+        self._require_bound()
+        return self.scheduler.lookup(request)
+
+    def release_lookup(self, request: RequestId) -> None:
+        """Give up what its lookup keeps. UnknownRequest, WrongPhase if it was not looked up."""
+        self.scheduler.release_lookup(request)
+
+    def can_admit(self, request: RequestId) -> bool:
+        return self.bound and self.scheduler.can_admit(request)
+
+    def admit(self, request: RequestId) -> Admission:
+        """Give a WAITING request all blocks of its prompt, and queue the load of what only the host has.
+
+        NotBound, UnknownRequest, WrongPhase (also if deferred); OutOfBlocks, and then it keeps what it had looked up.
+        """
+        self._require_bound()
+        return self.scheduler.admit(request)
+
+    def can_grow(self, request: RequestId) -> bool:
+        return self.scheduler.device.free > 0 and self.scheduler.wants_block(request)
+
+    def grow(self, request: RequestId) -> Block:
+        """One more block for a RUNNING request that has computed all it holds.
+
+        UnknownRequest, WrongPhase, OutOfBlocks.
+        """
+        return self.scheduler.grow(request)
+
+    def pressure_victim(self) -> RequestId | None:
+        """Whom `preempt_under_pressure` would preempt."""
+        return self.scheduler.pressure_victim()
+
+    def preempt_under_pressure(self) -> RequestId | None:
+        """If a request cannot grow for want of blocks, preempt the youngest other one, and answer which.
+
+        None: nobody is short of blocks, or there is nobody to preempt (the grower then waits).
+        """
+        victim = self.scheduler.pressure_victim()
+        if victim is not None:
+            self.scheduler.preempt(victim)
+            self.statistics.pressure_preemptions += 1
+        return victim
+
+    def can_wake(self, request: RequestId) -> bool:
+        return self.scheduler.can_wake(request)
+
+    def wake(self, request: RequestId) -> None:
+        """A LOADING request whose load is complete runs. UnknownRequest, WrongPhase.
+
+        It looks at the load that the request waits for now: a call that comes late never wakes another one's load.
+        """
+        self.scheduler.wake(request)
+
+    def can_finish(self, request: RequestId) -> bool:
+        return self.scheduler.can_finish(request)
+
+    def finish(self, request: RequestId) -> None:
+        """A RUNNING request that has computed everything is DONE. UnknownRequest, WrongPhase."""
+        self.scheduler.finish(request)
+
+    def can_launch(self) -> bool:
+        """No output is awaited, and there is something to compute or to copy."""
+        return self.bound and self.scheduler.can_launch()
+
+    def launch(self) -> LaunchPlan:
+        """Launch one step; every worker must be given the plan, plans in order. NotBound, NothingToLaunch."""
+        self._require_bound()
+        return self.scheduler.launch()
+
+    # What comes back from the workers.
+
+    def can_handle_output_of(self) -> int | None:
+        """The number of the step whose output is awaited."""
+        return None if self.scheduler.launched is None else self.scheduler.launched.step
+
+    def handle_output(self) -> None:
+        """Take in the launched step's output. The caller guarantees that its compute has run on the workers that
+        `output_from` names. NotRunnable if no output is awaited."""
+        self.scheduler.handle_output()
+
+    def report(self, worker: WorkerRank, jobs: Sequence[JobId]) -> None:
+        """This worker has copied these jobs. UnknownJob if one was never issued: then the whole batch is refused.
+
+        Reports may be late, repeated, or about jobs dropped long ago: those are counted and change nothing.
+        """
+        output = self.connector.update_connector_output(worker, jobs)
+        self.scheduler.settle(output.settled)
+        self.statistics.stale_completions += output.stale
+
+    # All of it.
+
+    def schedule(self, may_launch: bool = True) -> StepReport:
+        """One scheduling call: wake, grow (preempting under pressure), admit in order of id as many as fit, launch.
+
+        Nobody is admitted in a call that preempted: the blocks are for those who were short of them. `may_launch`:
+        False if some worker is too far behind to be given another step. NotBound before `bind`.
+        """
+        self._require_bound()
+        events: list[Event] = []
+        for request in self.requests:
+            if self.can_wake(request):
+                self.wake(request)
+                events.append(Woken(request))
+        preempted = self._grow_all(events)
+        if not preempted:
+            self._admit_all(events)
+        plan = self.launch() if may_launch and self.can_launch() else None
+        if plan is not None:
+            events.append(Launched(plan))
+        return StepReport(tuple(events), plan)
+
+    def _grow_all(self, events: list[Event]) -> bool:
+        """Grow whoever wants to, in order of id. True if somebody was preempted for it."""
+        preempted = False
+        for request in self.requests:
+            if not self.scheduler.wants_block(request):
+                continue
+            while not self.scheduler.device.free:
+                victim = self.preempt_under_pressure()
+                if victim is None:
+                    return preempted
+                preempted = True
+                events.append(Preempted(victim))
+            events.append(Grown(request, self.grow(request)))
+        return preempted
+
+    def _admit_all(self, events: list[Event]) -> None:
+        admitted = self._admit_fitting(events)
+        idle = not admitted and not self.jobs and not any(request.table for request in self.requests.values())
+        if not idle or self.scheduler.launched is not None:
+            return
+        # Nothing is under way that could free blocks, so only lookups can be in the way of whoever waits.
+        for request in reversed(self.requests):
+            if self.requests[request].pins is not None and not admitted:
+                self.release_lookup(request)
+                events.append(LookupReleased(request))
+                admitted = self._admit_fitting(events)
+
+    def _admit_fitting(self, events: list[Event]) -> bool:
+        admitted = False
+        for request in self.requests:
+            if self.can_lookup(request):
+                try:
+                    admission = self.admit(request)
+                except OutOfBlocks:
+                    continue
+                events.append(Admitted(request, admission))
+                admitted = True
+        return admitted
+
+    def _require_bound(self) -> None:
+        if not self.bound:
+            raise NotBound("the device pool is not bound to the connector yet")
+
+
+def _restored(
+    cls: type[Engine], config: Config, scheduler: Scheduler, connector: TransferConnector, statistics: Statistics
+) -> Engine:
+    engine = cls.__new__(cls)
+    engine.config = config
+    engine.scheduler = scheduler
+    engine.connector = connector
+    engine.statistics = statistics
+    return engine

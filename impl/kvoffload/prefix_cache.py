@@ -1,0 +1,51 @@
+"""Which content can be found in which block of one pool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kvoffload.ids import NO_KEY, Block, Key
+from kvoffload.plain import Plain
+
+
+@dataclass(slots=True)
+class PrefixCache(Plain):
+    """A one-to-one map between keys and the blocks that hold them; `keys` is its inverse, NO_KEY where none."""
+
+    keys: list[Key]
+    blocks: dict[Key, Block]
+
+    @classmethod
+    def empty(cls, size: int) -> "PrefixCache":
+        return cls([NO_KEY] * size, {})
+
+    def publish(self, block: Block, key: Key) -> bool:
+        """Let `key` be found in `block`, unless it already is in some block: then nothing happens, and False."""
+        if key in self.blocks:
+            return False
+        self.evict(block)
+        self.keys[block] = key
+        self.blocks[key] = block
+        return True
+
+    def evict(self, block: Block) -> None:
+        """The block no longer serves its key, if it had one."""
+        key = self.keys[block]
+        if key != NO_KEY:
+            self.keys[block] = NO_KEY
+            del self.blocks[key]
+
+    def clear(self) -> None:
+        """No block serves anything; what blocks hold is not touched."""
+        self.keys[:] = [NO_KEY] * len(self.keys)
+        self.blocks.clear()
+
+    def run(self, keys: Sequence[Key], start: int = 0) -> list[Block]:
+        """Blocks of the longest run of `keys` from index `start` on that is cached."""
+        found: list[Block] = []
+        blocks = self.blocks
+        for index in range(start, len(keys)):
+            block = blocks.get(keys[index])
+            if block is None:
+                break
+            found.append(block)
+        return found

@@ -1,0 +1,66 @@
+"""One request, as the scheduler sees it."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from kvoffload.ids import Block, JobId, Key, RequestId
+from kvoffload.plain import Plain
+
+NO_GENERATION = -1
+
+
+class Phase(StrEnum):
+    """WAITING for blocks; LOADING its prefix from the host; RUNNING; DRAINING: aborted, but a load still writes into
+    its blocks (fencing only); DONE."""
+
+    WAITING = "WAITING"
+    LOADING = "LOADING"
+    RUNNING = "RUNNING"
+    DRAINING = "DRAINING"
+    DONE = "DONE"
+
+
+class Pins(NamedTuple):
+    """What the last lookup found and keeps referenced until the request is admitted, ends or looks again."""
+
+    device: tuple[Block, ...]
+    host: tuple[Block, ...]
+
+
+@dataclass(slots=True)
+class Request(Plain):
+    """A sequence of blocks to be computed.
+
+    prompt      keys of the prompt's blocks; total: the same followed by the keys of the blocks to be decoded
+    table       device blocks that it holds, in the order of `total`
+    computed    leading blocks of the table whose KV exists (count)
+    stored      leading blocks of the table that were already offered to the host (count; eager stores only)
+    generation  of the weights that its table is computed with; NO_GENERATION while it has no table
+    pins        None: not looked up
+    jobs        transfers that it must not be admitted before: its load; under fencing its stores as well
+    """
+
+    id: RequestId
+    prompt: tuple[Key, ...]
+    total: tuple[Key, ...]
+    phase: Phase = Phase.WAITING
+    table: list[Block] = field(default_factory=list)
+    computed: int = 0
+    stored: int = 0
+    generation: int = NO_GENERATION
+    pins: Pins | None = None
+    jobs: set[JobId] = field(default_factory=set)
+
+    @property
+    def deferred(self) -> bool:
+        """It waits, and transfers from its last life are outstanding (vLLM asks again in a later step)."""
+        return self.phase is Phase.WAITING and bool(self.jobs)
+
+    def vacate(self, phase: Phase) -> None:
+        """It holds no blocks any more (the caller has released or handed on the table) and goes to `phase`."""
+        self.phase = phase
+        self.table = []
+        self.computed = 0
+        self.stored = 0
+        self.generation = NO_GENERATION

@@ -1,0 +1,99 @@
+"""An engine with its workers on one device: what a serving process runs."""
+
+from collections.abc import Sequence
+
+from kvoffload.devices.device import Device
+from kvoffload.engine import Engine
+from kvoffload.errors import NothingToLaunch, NotRunnable
+from kvoffload.ids import JobId, WorkerRank
+from kvoffload.plan import LaunchPlan
+from kvoffload.step_report import Event, Finished, OutputHandled, Reported, StepReport
+from kvoffload.worker import Worker
+
+
+class Runtime:
+    """Joins the control plane with the workers. Everything that only the engine decides is called on `engine`.
+
+    ValueError if the device has another number of workers than the engine.
+    """
+
+    def __init__(self, engine: Engine, device: Device) -> None:
+        if device.workers != engine.config.workers:
+            raise ValueError(f"the device has {device.workers} workers, the engine {engine.config.workers}")
+        self.engine = engine
+        self.device = device
+        self.workers = [Worker(rank, device) for rank in range(device.workers)]
+
+    def may_launch(self) -> bool:
+        """Is every worker far enough to be given another step?
+
+        With `output_from="first"` a step ends before the other workers have run it. They may lag by that step, not by
+        two: so at most two computes are queued on any worker.
+        """
+        ran = min([self.device.computed(worker.rank) for worker in self.workers])
+        return ran >= self.engine.scheduler.next_step - 1
+
+    def can_launch(self) -> bool:
+        return self.engine.can_launch() and self.may_launch()
+
+    def launch(self) -> LaunchPlan:
+        """Launch on the engine and on every worker. NothingToLaunch also if a worker is too far behind."""
+        if not self.may_launch():
+            raise NothingToLaunch("a worker has not run the step before the last one")
+        plan = self.engine.launch()
+        self._tell(plan)
+        return plan
+
+    def deliver(self, worker: WorkerRank, jobs: Sequence[JobId]) -> None:
+        """Collect these jobs from one worker and report them. UnknownJob and no effect if one has not run there."""
+        self.workers[worker].collect(jobs)
+        self.engine.report(worker, jobs)
+
+    def can_handle_output(self) -> bool:
+        """Has the awaited step run on the workers whose output ends it?"""
+        step = self.engine.can_handle_output_of()
+        if step is None:
+            return False
+        deciding = self.workers if self.engine.config.output_from == "all" else self.workers[:1]
+        return all(self.device.computed(worker.rank) > step for worker in deciding)
+
+    def handle_output(self) -> None:
+        """Take in the awaited step's output. NotRunnable if none is awaited or it has not run where it must."""
+        if not self.can_handle_output():
+            raise NotRunnable("no step is awaited, or its compute has not run yet")
+        self.engine.handle_output()
+
+    def poll(self) -> tuple[Event, ...]:
+        """Take in whatever has happened: copies that have run on any worker, and the awaited output. Never waits."""
+        events: list[Event] = []
+        for worker in self.workers:
+            jobs = worker.get_finished()
+            if jobs:
+                self.engine.report(worker.rank, jobs)
+                events.append(Reported(worker.rank, jobs))
+        step = self.engine.can_handle_output_of()
+        if step is not None and self.can_handle_output():
+            self.engine.handle_output()
+            events.append(OutputHandled(step))
+        return tuple(events)
+
+    def schedule(self) -> StepReport:
+        """One scheduling call of the engine, its launch (if any) handed to the workers."""
+        report = self.engine.schedule(self.may_launch())
+        if report.plan is not None:
+            self._tell(report.plan)
+        return report
+
+    def step(self) -> StepReport:
+        """One iteration of serving: take in what has happened, finish what is complete, schedule."""
+        events = list(self.poll())
+        for request in self.engine.requests:
+            if self.engine.can_finish(request):
+                self.engine.finish(request)
+                events.append(Finished(request))
+        report = self.schedule()
+        return StepReport((*events, *report.events), report.plan)
+
+    def _tell(self, plan: LaunchPlan) -> None:
+        for worker in self.workers:
+            worker.launch(plan)

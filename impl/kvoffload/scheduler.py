@@ -1,0 +1,345 @@
+"""Admission, growth, preemption, the launched step and its output: what happens to requests and the device pool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kvoffload.block_pool import BlockPool
+from kvoffload.connector import Connector, SchedulerOutput, Settled
+from kvoffload.errors import NothingToLaunch, NotRunnable, OutOfBlocks, UnknownRequest, WrongPhase
+from kvoffload.ids import Block, JobId, Key, Meaning, Pair, RequestId, Survivors
+from kvoffload.launched_step import LaunchedShare, LaunchedStep
+from kvoffload.operations import Content
+from kvoffload.plain import Plain
+from kvoffload.plan import LaunchPlan, PlannedShare
+from kvoffload.request import Phase, Pins, Request
+
+OWN_JOBS_OUTSTANDING = "own jobs outstanding"
+
+
+class LookupResult(NamedTuple):
+    """Blocks of the longest cached prefix, on the device and then on the host. All of them stay referenced."""
+
+    device_blocks: tuple[Block, ...]
+    host_blocks: tuple[Block, ...]
+
+
+class Deferred(NamedTuple):
+    """Look up again later; `cause` says what has to happen first."""
+
+    cause: str
+
+
+class Admission(NamedTuple):
+    """A request got its blocks.
+
+    device_blocks   found on the device, leading its table
+    load            the job that fills the next blocks of the table from the host; None: nothing to load
+    pairs           what that job copies, as (host block, device block, key)
+    fresh           blocks that were taken for it, the rest of its table
+    """
+
+    device_blocks: tuple[Block, ...]
+    load: JobId | None
+    pairs: tuple[Pair, ...]
+    fresh: tuple[Block, ...]
+
+
+@dataclass(slots=True)
+class Scheduler(Plain):
+    """Every request and the device pool. It decides; the connector is told through its hooks.
+
+    requests    in order of id, the ended ones (DONE) until they are collected
+    launched    the step whose output is awaited; None: a step may be launched
+    next_step   number of the next compute, which is also how many were launched
+    generation  of the weights; what was computed with older ones is worthless
+    """
+
+    device: BlockPool
+    connector: Connector
+    requests: dict[RequestId, Request]
+    launched: LaunchedStep | None = None
+    next_step: int = 0
+    generation: int = 0
+
+    # The life of a request.
+
+    def submit(self, request: RequestId, prompt: Sequence[Key], total: Sequence[Key]) -> None:
+        if request in self.requests:
+            raise WrongPhase(f"request {request} was submitted before; ids are not used twice")
+        keys = tuple(total)
+        if not prompt or keys[: len(prompt)] != tuple(prompt):
+            raise ValueError(f"request {request}: total must begin with the prompt, which must not be empty")
+        if min(keys) < 1 or len(set(keys)) < len(keys):
+            raise ValueError(f"request {request}: keys must be positive and differ from each other")
+        if len(keys) > self.device.size:
+            raise ValueError(f"request {request} needs {len(keys)} device blocks of {self.device.size}: it cannot end")
+        in_order = not self.requests or request > next(reversed(self.requests))
+        self.requests[request] = Request(request, tuple(prompt), keys)
+        if not in_order:
+            self.requests = dict(sorted(self.requests.items()))
+
+    def collect(self, request: RequestId) -> None:
+        """Forget a request that has ended."""
+        if request not in self.requests:
+            raise UnknownRequest(f"request {request}")
+        if self.requests[request].phase is not Phase.DONE:
+            raise WrongPhase(f"request {request} is {self.requests[request].phase}, not DONE")
+        del self.requests[request]
+
+    def can_lookup(self, request: RequestId) -> bool:
+        waiting = self.requests.get(request)
+        return waiting is not None and waiting.phase is Phase.WAITING and not waiting.jobs
+
+    def lookup(self, request: RequestId) -> LookupResult | Deferred:
+        waiting = self._in(request, Phase.WAITING)
+        hits = self.device.cache.run(waiting.prompt)
+        if self.connector.get_num_new_matched_tokens(waiting, len(hits)) is None:
+            return Deferred(OWN_JOBS_OUTSTANDING)
+        self._drop_pins(waiting)
+        for block in hits:
+            self.device.touch(block)
+        waiting.pins = Pins(tuple(hits), self.connector.touch_matched(waiting, len(hits)))
+        return LookupResult(*waiting.pins)
+
+    def release_lookup(self, request: RequestId) -> None:
+        waiting = self._in(request, Phase.WAITING)
+        if waiting.pins is None:
+            raise WrongPhase(f"request {request} was not looked up")
+        self._drop_pins(waiting)
+
+    def can_admit(self, request: RequestId) -> bool:
+        if not self.can_lookup(request):
+            return False
+        _, need, available = self._need(self.requests[request])
+        return need <= available
+
+    def admit(self, request: RequestId) -> Admission:
+        admitted = self._in(request, Phase.WAITING)
+        if admitted.deferred:
+            raise WrongPhase(f"request {request} is deferred: {OWN_JOBS_OUTSTANDING}")
+        hits, need, available = self._need(admitted)
+        if need > available:
+            raise OutOfBlocks(f"request {request} needs {need} fresh blocks; {available} are free")
+        if admitted.pins is not None:
+            matched = admitted.pins.host
+            admitted.pins = None
+        else:
+            for block in hits:
+                self.device.touch(block)
+            matched = self.connector.touch_matched(admitted, len(hits))
+        fresh = [self.device.take() for _ in range(need)]
+        admitted.table = [*hits, *fresh]
+        admitted.computed = len(hits)
+        admitted.stored = 0
+        admitted.generation = self.generation
+        load = self.connector.update_state_after_alloc(admitted, fresh, matched, len(hits))
+        admitted.phase = Phase.RUNNING if load is None else Phase.LOADING
+        if load is None:
+            return Admission(tuple(hits), None, (), tuple(fresh))
+        return Admission(tuple(hits), load.id, load.pairs, tuple(fresh))
+
+    def can_wake(self, request: RequestId) -> bool:
+        loading = self.requests.get(request)
+        return loading is not None and loading.phase is Phase.LOADING and not loading.jobs
+
+    def wake(self, request: RequestId) -> None:
+        loading = self._in(request, Phase.LOADING)
+        if loading.jobs:
+            raise WrongPhase(f"request {request} still waits for its load")
+        loading.phase = Phase.RUNNING
+
+    def wants_block(self, request: RequestId) -> bool:
+        """Everything it holds is computed, more is to come, and it is not in the launched step."""
+        running = self.requests.get(request)
+        return (
+            running is not None
+            and running.phase is Phase.RUNNING
+            and running.computed == len(running.table) < len(running.total)
+            and not self._in_step(request)
+        )
+
+    def grow(self, request: RequestId) -> Block:
+        running = self._in(request, Phase.RUNNING)
+        if not self.wants_block(request):
+            raise WrongPhase(f"request {request} has no use for another block now")
+        block = self.device.take()
+        running.table.append(block)
+        return block
+
+    def pressure_victim(self) -> RequestId | None:
+        if self.device.free:
+            return None
+        grower = next((request for request in self.requests if self.wants_block(request)), None)
+        if grower is None:
+            return None
+        for request in reversed(self.requests):
+            if request != grower and self.requests[request].phase is Phase.RUNNING and not self._in_step(request):
+                return request
+        return None
+
+    def preempt(self, request: RequestId) -> None:
+        held = self._known(request)
+        if held.phase not in (Phase.LOADING, Phase.RUNNING):
+            raise WrongPhase(f"request {request} is {held.phase}; only LOADING and RUNNING ones can be preempted")
+        self._requeue(held)
+
+    def can_finish(self, request: RequestId) -> bool:
+        running = self.requests.get(request)
+        return (
+            running is not None
+            and running.phase is Phase.RUNNING
+            and running.computed == len(running.total)
+            and not self._in_step(request)
+        )
+
+    def finish(self, request: RequestId) -> None:
+        running = self._in(request, Phase.RUNNING)
+        if not self.can_finish(request):
+            raise WrongPhase(f"request {request} has not computed all of its blocks")
+        self.connector.request_finished(running)
+        self._leave(running, Phase.DONE)
+
+    def abort(self, request: RequestId) -> None:
+        ended = self._known(request)
+        if ended.phase is Phase.DRAINING:
+            raise WrongPhase(f"request {request} was aborted before; its load drains")
+        self._drop_pins(ended)
+        if self.connector.request_finished(ended):
+            ended.phase = Phase.DRAINING
+        else:
+            self._leave(ended, Phase.DONE)
+
+    # Steps.
+
+    def computing(self) -> bool:
+        """Would a launch now compute anything?"""
+        return any(
+            request.phase is Phase.RUNNING and request.computed < len(request.table)
+            for request in self.requests.values()
+        )
+
+    def can_launch(self) -> bool:
+        if self.launched is not None:
+            return False
+        return self.computing() or self.connector.has_work(self.requests.values(), self.generation)
+
+    def launch(self) -> LaunchPlan:
+        if self.launched is not None:
+            raise NothingToLaunch(f"the output of step {self.launched.step} is not handled yet")
+        shares = tuple(
+            [
+                self._share(request)
+                for request in self.requests.values()
+                if request.phase is Phase.RUNNING and request.computed < len(request.table)
+            ]
+        )
+        step = self.next_step if shares else None
+        output = SchedulerOutput(step, shares, self.next_step, self.generation)
+        plan = self.connector.build_connector_meta(output, self.requests.values())
+        if plan is None:
+            raise NothingToLaunch("no request computes, and there is nothing to copy")
+        if step is not None:
+            self.next_step += 1
+            self.launched = LaunchedStep(step, {})
+            for share in shares:
+                request = self.requests[share.request]
+                self.launched.shares[share.request] = LaunchedShare(request.computed, tuple(request.table))
+        return plan
+
+    def handle_output(self) -> None:
+        step = self.launched
+        if step is None:
+            raise NotRunnable("no step is launched whose output could be handled")
+        self.launched = None
+        for request_id, share in step.shares.items():
+            if share.left:
+                self.device.release(share.blocks)
+                continue
+            request = self.requests[request_id]
+            request.computed = len(share.blocks)
+            if request.generation == self.generation:
+                for index in range(share.first, len(share.blocks)):
+                    self.device.cache.publish(share.blocks[index], request.total[index])
+
+    # What comes from elsewhere.
+
+    def settle(self, settled: Sequence[Settled]) -> None:
+        """Transfers are complete: the requests that wait for them wait no more."""
+        for job in settled:
+            request = self.requests.get(job.request)
+            if request is None or job.job not in request.jobs:
+                continue
+            request.jobs.discard(job.job)
+            request.computed += job.loaded
+            if request.phase is Phase.DRAINING:
+                self._leave(request, Phase.DONE)
+
+    def reset(self, meaning: Meaning, requests: Survivors) -> bool:
+        for request in self.requests.values():
+            if request.phase is Phase.WAITING:
+                self._drop_pins(request)
+            elif request.phase is Phase.DRAINING:
+                self._leave(request, Phase.DONE)
+            elif request.phase is Phase.LOADING or (request.phase is Phase.RUNNING and requests == "preempt"):
+                self._requeue(request)
+            elif request.phase is Phase.RUNNING and meaning == "evict":
+                request.stored = 0
+        if meaning == "invalidate":
+            self.generation += 1
+        return self.connector.reset_cache(meaning, self.requests.values())
+
+    # Parts.
+
+    def _known(self, request: RequestId) -> Request:
+        known = self.requests.get(request)
+        if known is None or known.phase is Phase.DONE:
+            raise UnknownRequest(f"request {request}")
+        return known
+
+    def _in(self, request: RequestId, phase: Phase) -> Request:
+        known = self._known(request)
+        if known.phase is not phase:
+            raise WrongPhase(f"request {request} is {known.phase}, not {phase}")
+        return known
+
+    def _in_step(self, request: RequestId) -> bool:
+        return self.launched is not None and self.launched.carries(request)
+
+    def _need(self, request: Request) -> tuple[Sequence[Block], int, int]:
+        """Device hits, how many fresh blocks are needed beside them, and how many are to be had.
+
+        A hit that nobody references is still in the free queue, and must not be counted twice: it will be referenced,
+        so it is no block to take (vLLM does the same before it compares).
+        """
+        if request.pins is not None:
+            return request.pins.device, len(request.prompt) - len(request.pins.device), self.device.free
+        hits = self.device.cache.run(request.prompt)
+        counts = self.device.counts
+        unreferenced = sum([not counts[block] for block in hits])
+        return hits, len(request.prompt) - len(hits), self.device.free - unreferenced
+
+    def _share(self, request: Request) -> PlannedShare:
+        contents = [
+            (block, Content(key, request.generation)) for block, key in zip(request.table, request.total, strict=False)
+        ]
+        return PlannedShare(request.id, tuple(contents[: request.computed]), tuple(contents[request.computed :]))
+
+    def _drop_pins(self, request: Request) -> None:
+        if request.pins is not None:
+            self.device.release(request.pins.device)
+            self.connector.release_matched(request.pins.host)
+            request.pins = None
+
+    def _requeue(self, request: Request) -> None:
+        """A LOADING or RUNNING request gives its blocks back and waits again."""
+        self.connector.request_preempted(request)
+        self._leave(request, Phase.WAITING)
+
+    def _leave(self, request: Request, phase: Phase) -> None:
+        """The request gives up its table: to the launched step, if that still uses it, else to the pool."""
+        if self.launched is not None and self.launched.carries(request.id):
+            self.launched.shares[request.id].left = True
+        else:
+            self.device.release(request.table)
+        request.vacate(phase)

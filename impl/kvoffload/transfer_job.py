@@ -1,0 +1,54 @@
+"""One transfer: the copies that are launched together and completed together."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kvoffload.ids import Block, JobId, Pair, RequestId, WorkerRank
+from kvoffload.plain import Plain
+
+
+class Direction(StrEnum):
+    STORE = "STORE"
+    LOAD = "LOAD"
+
+
+class JobState(StrEnum):
+    """LIVE: will publish what it copied. ABANDONED: publishes nothing, but holds its references until it is complete.
+    FORGOTTEN: holds nothing; remembered only because its copies may still run, so that reuse can wait for them."""
+
+    LIVE = "LIVE"
+    ABANDONED = "ABANDONED"
+    FORGOTTEN = "FORGOTTEN"
+
+
+@dataclass(slots=True)
+class TransferJob(Plain):
+    """A transfer that some worker has not reported.
+
+    request        whose blocks wait for it; None: nobody's
+    pairs          what is copied where; a STORE goes from device to host, a LOAD from host to device
+    awaiting       workers that have not reported it. Whether they have copied it is not known here.
+    launched       False: queued for the next launch; no worker knows of it
+    flush_ordered  launches must wait for its copies on every worker (fencing only)
+    """
+
+    id: JobId
+    direction: Direction
+    request: RequestId | None
+    pairs: tuple[Pair, ...]
+    awaiting: set[WorkerRank]
+    launched: bool = False
+    flush_ordered: bool = False
+    state: JobState = JobState.LIVE
+
+    @property
+    def device_blocks(self) -> list[Block]:
+        if self.direction is Direction.STORE:
+            return [pair.source for pair in self.pairs]
+        return [pair.destination for pair in self.pairs]
+
+    @property
+    def host_blocks(self) -> list[Block]:
+        if self.direction is Direction.STORE:
+            return [pair.destination for pair in self.pairs]
+        return [pair.source for pair in self.pairs]

@@ -1,0 +1,78 @@
+"""One rank: it puts a launch's operations on its streams, and collects the copies that have run."""
+
+from collections.abc import Sequence
+
+from kvoffload import ordering
+from kvoffload.devices.device import Device
+from kvoffload.errors import UnknownJob
+from kvoffload.ids import JobId, WorkerRank
+from kvoffload.plan import LaunchPlan
+
+
+class Worker:
+    """The worker's side of the connector, with the hooks of vLLM's v1 connector under their names.
+
+    One launch is `handle_preemptions`, `start_load_kv`, `compute`, `wait_for_save`, in that order; `launch` does it
+    all. None of these blocks: they enqueue, and the order between streams is in the operations themselves.
+    """
+
+    def __init__(self, rank: WorkerRank, device: Device) -> None:
+        self.rank = rank
+        self.register_kv_caches(device)
+
+    def register_kv_caches(self, device: Device) -> None:
+        """Use the KV memory and the streams of this device from now on; a restarted worker calls it again."""
+        self.device = device
+        self._plan: LaunchPlan | None = None
+
+    def launch(self, plan: LaunchPlan) -> None:
+        """Enqueue everything that one launch has for this worker."""
+        self.handle_preemptions(plan)
+        self.start_load_kv()
+        self.compute()
+        self.wait_for_save()
+
+    def handle_preemptions(self, plan: LaunchPlan) -> None:
+        """Begin a launch. Its flush set keeps blocks of preempted requests safe from it; vLLM waits for those copies
+        here, this worker hands the waits to the operations, so that the streams do not stand still for each other."""
+        self._plan = plan
+
+    def start_load_kv(self) -> None:
+        """Enqueue the loads of the launch."""
+        for load in ordering.loads(self._launching()):
+            self.device.enqueue(self.rank, load)
+
+    def compute(self) -> None:
+        """Enqueue the forward pass of the launch, if it has one."""
+        step = ordering.compute(self._launching())
+        if step is not None:
+            self.device.enqueue(self.rank, step)
+
+    def wait_for_save(self) -> None:
+        """Enqueue the stores of the launch, and end it. (Nothing is waited for: the stores own what they read, or are
+        fenced.)"""
+        for store in ordering.stores(self._launching()):
+            self.device.enqueue(self.rank, store)
+        self._plan = None
+
+    def get_finished(self) -> tuple[JobId, ...]:
+        """Collect every job whose copies have run here, in the order in which they ran."""
+        finished = self.device.copied(self.rank)
+        for job in finished:
+            self.device.collect(self.rank, job)
+        return finished
+
+    def collect(self, jobs: Sequence[JobId]) -> None:
+        """Collect just these. UnknownJob, and none collected, if one has not run here or was collected before."""
+        remaining = list(self.device.copied(self.rank))
+        for job in jobs:
+            if job not in remaining:
+                raise UnknownJob(f"worker {self.rank} has no uncollected copy of job {job}")
+            remaining.remove(job)
+        for job in jobs:
+            self.device.collect(self.rank, job)
+
+    def _launching(self) -> LaunchPlan:
+        if self._plan is None:
+            raise RuntimeError("handle_preemptions begins a launch; it was not called")
+        return self._plan
