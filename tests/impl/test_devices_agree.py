@@ -1,0 +1,98 @@
+"""The gated host device, with threads and bytes, and the ledger, with neither, never differ in what can be observed.
+
+The operations are random, and most are ordered wrongly: devices do as they are told.
+"""
+
+import random
+
+import pytest
+
+from kvoffload.devices.device import Device
+from kvoffload.devices.host import Host
+from kvoffload.devices.ledger import Ledger
+from kvoffload.operations import Compute, Content, Copy, Operation, Share, Stream, Tier
+
+WORKERS, DEVICE_BLOCKS, HOST_BLOCKS = 2, 3, 2
+KEYS = 3
+
+
+def observed(device: Device) -> tuple[object, ...]:
+    sizes = {Tier.DEVICE: DEVICE_BLOCKS, Tier.HOST: HOST_BLOCKS}
+    return (
+        device.runnable(),
+        list(device.misreads),
+        [(device.computed(worker), device.copied(worker)) for worker in range(WORKERS)],
+        {
+            (tier, worker, block): device.content(tier, worker, block)
+            for tier, blocks in sizes.items()
+            for worker in range(WORKERS)
+            for block in range(blocks)
+        },
+    )
+
+
+class Orders:
+    """Random operations; a job is waited for only by what is enqueued with it or after it."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.steps = 0
+        self.jobs = 0
+
+    def next(self) -> Operation:
+        chance = self.chance
+        stream = chance.choice(list(Stream))
+        if stream is Stream.COMPUTE:
+            shares = tuple(Share(self._blocks(), self._blocks()) for _ in range(chance.randrange(3)))
+            self.steps += 1
+            return Compute(self.steps - 1, shares, self._waits(self.jobs))
+        pairs = [(chance.randrange(DEVICE_BLOCKS), chance.randrange(HOST_BLOCKS)) for _ in range(chance.randrange(3))]
+        if stream is Stream.LOAD:
+            pairs = [(host, device) for device, host in pairs]
+        job = self.jobs
+        self.jobs += 1
+        # Late in a walk some wait for themselves or for a step that may never come: neither device may run them.
+        late = int(job > 40 and chance.random() < 0.1)
+        return Copy(job, stream, tuple(pairs), chance.randrange(-1, self.steps + late), self._waits(job + late))
+
+    def _blocks(self) -> tuple[tuple[int, Content], ...]:
+        chance = self.chance
+        return tuple(
+            (block, Content(chance.randrange(KEYS), chance.randrange(2)))
+            for block in chance.sample(range(DEVICE_BLOCKS), chance.randrange(3))
+        )
+
+    def _waits(self, reach: int) -> tuple[int, ...]:
+        recent = range(max(0, reach - 4), reach)
+        return tuple(self.chance.sample(recent, min(len(recent), self.chance.randrange(3))))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_host_and_ledger_agree_after_every_call(seed: int) -> None:
+    chance = random.Random(seed)
+    orders = Orders(chance)
+    ledger = Ledger.create(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS)
+    with Host(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, gated=True) as host:
+        devices: tuple[Device, ...] = (ledger, host)
+        ran = 0
+        for _ in range(250):
+            runnable = ledger.runnable()
+            copied = [(worker, job) for worker in range(WORKERS) for job in ledger.copied(worker)]
+            doing = chance.random()
+            if runnable and doing < 0.6:
+                worker, stream = chance.choice(runnable)
+                for device in devices:
+                    device.run(worker, stream)
+                ran += 1
+            elif copied and doing < 0.75:
+                worker, job = chance.choice(copied)
+                for device in devices:
+                    device.collect(worker, job)
+            else:
+                operation = orders.next()
+                for worker in range(WORKERS):
+                    for device in devices:
+                        device.enqueue(worker, operation)
+            assert observed(host) == observed(ledger)
+    assert ran > 50
+    assert ledger.misreads
