@@ -246,6 +246,18 @@ def test_shares_of_a_step_run_in_order() -> None:
         assert device.content(Tier.DEVICE, 0, 0) == B
 
 
+def test_workers_hold_different_bytes_for_the_same_content() -> None:
+    with gated(workers=2) as device:
+        for worker in (0, 1):
+            device.enqueue(worker, compute(0, writes={0: A}))
+        run_all(device)
+        mine, theirs = (worker.tiers[Tier.DEVICE] for worker in device._workers)
+        assert mine.data.tolist() != theirs.data.tolist()
+        mine.data.copy_(theirs.data)
+        assert device.content(Tier.DEVICE, 0, 0) is Unreadable.TORN
+        assert device.content(Tier.DEVICE, 1, 0) == A
+
+
 # What is refused, and then changes nothing.
 
 
