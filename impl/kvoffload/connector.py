@@ -102,13 +102,19 @@ class Connector(ABC, Plain):
         """
 
     @abstractmethod
-    def request_preempted(self, request: Request) -> None:
-        """The request loses its table and waits again: whatever load it waits for is dropped."""
+    def request_preempted(self, request: Request) -> bool:
+        """The request is to lose its table and to wait again; the load that it waits for will publish nothing.
+
+        True: that load still writes into its blocks, the scheduler must keep its table until the load is settled.
+        """
 
     @abstractmethod
     def request_finished(self, request: Request) -> bool:
-        """The request ends. True: a load still writes into its blocks, the scheduler must keep its table until the
-        load is settled (vLLM calls that delayed freeing). vLLM asks at the end only; here also for an abort."""
+        """The request ends, complete or aborted. True as for `request_preempted` (vLLM calls it delayed freeing)."""
+
+    @abstractmethod
+    def request_reset(self, request: Request) -> None:
+        """A reset is about to take the table of a LOADING request: its load must let go of it at once."""
 
     @abstractmethod
     def reset_cache(self, meaning: Meaning, requests: Collection[Request]) -> bool:

@@ -94,11 +94,17 @@ class Engine:
         self.scheduler.submit(request, prompt, total)
 
     def abort(self, request: RequestId) -> None:
-        """The client wants it no more. UnknownRequest if it has ended, WrongPhase if it was aborted before."""
+        """The client wants it no more. UnknownRequest if it has ended, WrongPhase if it was aborted before.
+
+        Under fencing a request whose load is on its way is DRAINING until the load is reported, then DONE.
+        """
         self.scheduler.abort(request)
 
     def preempt(self, request: RequestId) -> None:
-        """A LOADING or RUNNING request loses its blocks and waits again. UnknownRequest, WrongPhase."""
+        """A LOADING or RUNNING request loses its blocks and waits again. UnknownRequest, WrongPhase.
+
+        Under fencing a request whose load is on its way is DRAINING until the load is reported, then WAITING.
+        """
         self.scheduler.preempt(request)
 
     def collect(self, request: RequestId) -> None:

@@ -11,8 +11,8 @@ NO_GENERATION = -1
 
 
 class Phase(StrEnum):
-    """WAITING for blocks; LOADING its prefix from the host; RUNNING; DRAINING: aborted, but a load still writes into
-    its blocks (fencing only); DONE."""
+    """WAITING for blocks; LOADING its prefix from the host; RUNNING; DRAINING: aborted or preempted, but a load still
+    writes into its blocks (fencing only); DONE."""
 
     WAITING = "WAITING"
     LOADING = "LOADING"
@@ -38,7 +38,8 @@ class Request(Plain):
     stored      leading blocks of the table that were already offered to the host (count; eager stores only)
     generation  of the weights that its table is computed with; NO_GENERATION while it has no table
     pins        None: not looked up
-    jobs        transfers that it must not be admitted before: its load; under fencing its stores as well
+    jobs        transfers that must be complete before it is admitted again: its load; under fencing its stores too
+    returns     DRAINING only: it was preempted and will wait again; otherwise it was aborted and will be DONE
     """
 
     id: RequestId
@@ -51,6 +52,7 @@ class Request(Plain):
     generation: int = NO_GENERATION
     pins: Pins | None = None
     jobs: set[JobId] = field(default_factory=set)
+    returns: bool = False
 
     @property
     def deferred(self) -> bool:
@@ -64,3 +66,4 @@ class Request(Plain):
         self.computed = 0
         self.stored = 0
         self.generation = NO_GENERATION
+        self.returns = False

@@ -182,7 +182,11 @@ class Scheduler(Plain):
         held = self._known(request)
         if held.phase not in (Phase.LOADING, Phase.RUNNING):
             raise WrongPhase(f"request {request} is {held.phase}; only LOADING and RUNNING ones can be preempted")
-        self._requeue(held)
+        if self.connector.request_preempted(held):
+            held.phase = Phase.DRAINING
+            held.returns = True
+        else:
+            self._leave(held, Phase.WAITING)
 
     def can_finish(self, request: RequestId) -> bool:
         running = self.requests.get(request)
@@ -203,7 +207,10 @@ class Scheduler(Plain):
     def abort(self, request: RequestId) -> None:
         ended = self._known(request)
         if ended.phase is Phase.DRAINING:
-            raise WrongPhase(f"request {request} was aborted before; its load drains")
+            if not ended.returns:
+                raise WrongPhase(f"request {request} was aborted before; its load drains")
+            ended.returns = False
+            return
         self._drop_pins(ended)
         if self.connector.request_finished(ended):
             ended.phase = Phase.DRAINING
@@ -273,18 +280,22 @@ class Scheduler(Plain):
             request.jobs.discard(job.job)
             request.computed += job.loaded
             if request.phase is Phase.DRAINING:
-                self._leave(request, Phase.DONE)
+                self._drained(request)
 
     def reset(self, meaning: Meaning, requests: Survivors) -> bool:
         for request in self.requests.values():
             if request.phase is Phase.WAITING:
                 self._drop_pins(request)
             elif request.phase is Phase.DRAINING:
-                self._leave(request, Phase.DONE)
-            elif request.phase is Phase.LOADING or (request.phase is Phase.RUNNING and requests == "preempt"):
-                self._requeue(request)
-            elif request.phase is Phase.RUNNING and meaning == "evict":
-                request.stored = 0
+                self._drained(request)
+            elif request.phase is Phase.LOADING:
+                self.connector.request_reset(request)
+                self._leave(request, Phase.WAITING)
+            elif request.phase is Phase.RUNNING:
+                if requests == "preempt":
+                    self._leave(request, Phase.WAITING)
+                elif meaning == "evict":
+                    request.stored = 0
         if meaning == "invalidate":
             self.generation += 1
         return self.connector.reset_cache(meaning, self.requests.values())
@@ -331,10 +342,9 @@ class Scheduler(Plain):
             self.connector.release_matched(request.pins.host)
             request.pins = None
 
-    def _requeue(self, request: Request) -> None:
-        """A LOADING or RUNNING request gives its blocks back and waits again."""
-        self.connector.request_preempted(request)
-        self._leave(request, Phase.WAITING)
+    def _drained(self, request: Request) -> None:
+        """No load writes into the blocks of this request any more, or a fence keeps others from them."""
+        self._leave(request, Phase.WAITING if request.returns else Phase.DONE)
 
     def _leave(self, request: Request, phase: Phase) -> None:
         """The request gives up its table: to the launched step, if that still uses it, else to the pool."""

@@ -57,24 +57,12 @@ class FencingConnector(TransferConnector):
     def _store_for(self, request: Request | None) -> RequestId | None:
         return None if request is None else request.id
 
-    def request_preempted(self, request: Request) -> None:
-        load = self._load_of(request)
-        if load is not None:
-            request.jobs.discard(load.id)
-            if load.launched:
-                self._forget(load)
-            else:
-                self._cancel(load)
+    def _abandon(self, load: TransferJob, request: Request) -> bool:
+        """The destinations are the request's: it keeps them, and waits for the load (SGLang issue 23392)."""
+        return True
 
-    def request_finished(self, request: Request) -> bool:
-        load = self._load_of(request)
-        if load is not None and load.launched:
-            load.state = JobState.ABANDONED
-            return True
-        if load is not None:
-            self._cancel(load)
-        request.jobs.clear()
-        return False
+    def _take_away(self, load: TransferJob) -> None:
+        self._forget(load)
 
     def reset_cache(self, meaning: Meaning, requests: Collection[Request]) -> bool:
         """True unless the contents became worthless and some request survived with blocks of them.

@@ -35,18 +35,13 @@ class PinningConnector(TransferConnector):
     def _store_for(self, request: Request | None) -> RequestId | None:
         return None
 
-    def request_preempted(self, request: Request) -> None:
-        load = self._load_of(request)
-        if load is not None:
-            request.jobs.discard(load.id)
-            if load.launched:
-                load.state = JobState.ABANDONED
-            else:
-                self._cancel(load)
-
-    def request_finished(self, request: Request) -> bool:
-        self.request_preempted(request)
+    def _abandon(self, load: TransferJob, request: Request) -> bool:
+        """The load owns its destinations itself, so the request goes its way without it."""
+        request.jobs.discard(load.id)
         return False
+
+    def _take_away(self, load: TransferJob) -> None:
+        load.state = JobState.ABANDONED
 
     def reset_cache(self, meaning: Meaning, requests: Collection[Request]) -> bool:
         """True if and only if no transfer is outstanding and no request survived with blocks."""

@@ -59,6 +59,14 @@ class TransferConnector(Connector):
         """Jobs that a launch of this must wait for; they are ordered flushed."""
 
     @abstractmethod
+    def _abandon(self, load: TransferJob, request: Request) -> bool:
+        """The request gives up this launched load, which is ABANDONED now. True: it must keep its table meanwhile."""
+
+    @abstractmethod
+    def _take_away(self, load: TransferJob) -> None:
+        """A reset takes this launched load from its request, which has let go of it already."""
+
+    @abstractmethod
     def _store_for(self, request: Request | None) -> RequestId | None:
         """Whom a store of this request's blocks keeps waiting, if anybody."""
 
@@ -147,6 +155,32 @@ class TransferConnector(Connector):
                 settled.append(Settled(job.id, job.request, loaded))
         return ConnectorOutput(tuple(settled), stale)
 
+    def request_preempted(self, request: Request) -> bool:
+        load = self._load_of(request)
+        if load is None:
+            return False
+        if not load.launched:
+            self._cancel(load, request)
+            return False
+        load.state = JobState.ABANDONED
+        return self._abandon(load, request)
+
+    def request_finished(self, request: Request) -> bool:
+        keep_table = self.request_preempted(request)
+        if not keep_table:
+            request.jobs.clear()
+        return keep_table
+
+    def request_reset(self, request: Request) -> None:
+        load = self._load_of(request)
+        if load is None:
+            return
+        if load.launched:
+            request.jobs.discard(load.id)
+            self._take_away(load)
+        else:
+            self._cancel(load, request)
+
     # Parts.
 
     def _device(self) -> BlockPool:
@@ -202,11 +236,12 @@ class TransferConnector(Connector):
             return self.jobs[job_id]
         return None
 
-    def _cancel(self, job: TransferJob) -> None:
+    def _cancel(self, load: TransferJob, request: Request) -> None:
         """Undo a load that no worker knows of."""
-        self.queued.remove(job.id)
-        del self.jobs[job.id]
-        self._disown(job)
+        self.queued.remove(load.id)
+        request.jobs.discard(load.id)
+        del self.jobs[load.id]
+        self._disown(load)
 
     def _clear_caches(self, device: BlockPool) -> None:
         self.storing.clear()
