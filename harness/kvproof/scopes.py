@@ -82,7 +82,10 @@ def parse_scope(text: str) -> tuple[str, Scope]:
             raise BadScope(f"scope {text!r:.80} has {change!r:.40}, but {key} must be {kind}") from None
         changed: dict[str, Any] = {field: parsed}
         scope = scope._replace(**changed)
-    return ",".join((name, *changes)), validated(scope)
+    try:
+        return ",".join((name, *changes)), validated(scope)
+    except BadScope as error:
+        raise BadScope(f"scope {text!r:.80} makes no sense: {error}") from None
 
 
 def describe_scope(scope: Scope) -> str:

@@ -1,0 +1,212 @@
+"""The flags that verbs share, and how they are read. Every mistake is one sentence."""
+
+import argparse
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from kvmodel.contract import DISCIPLINES, STORE_MODES, Discipline
+from kvmodel.errors import BadScope
+from kvmodel.scope import Scope
+from kvproof.budget import parse_budget
+from kvproof.known import read_known
+from kvproof.plan import Selection
+from kvproof.report.json_report import check_destination
+from kvproof.scopes import parse_scope
+from kvproof.targets.registry import (
+    DEVICES,
+    OURS,
+    check_name,
+    declared_disciplines,
+    families,
+    is_ours,
+    load,
+)
+from kvproof.usage import BadUsage
+
+LARGEST_SEED = 2**63 - 1
+
+T = TypeVar("T")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that knows no abbreviations, no repeated flags, and one-sentence errors."""
+
+    def __init__(self, verb: str, description: str) -> None:
+        super().__init__(prog=f"kvproof {verb}", description=description, allow_abbrev=False)
+        self.add_argument("--json", metavar="FILE|-", action=_Once, help="write the results as JSON to a file, or to -")
+
+    def error(self, message: str) -> NoReturn:
+        sentence = message.removeprefix("argument ").replace("unrecognized arguments:", "there is no flag or name")
+        raise BadUsage(f"{self.prog.removeprefix('kvproof ')}: {sentence}; {self.prog} --help lists what there is")
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """The parsed arguments. Raises BadUsage."""
+        arguments = self.parse_args(_joined(words))
+        if arguments.json is not None:
+            check_destination(arguments.json)
+        return arguments
+
+
+class _Once(argparse.Action):
+    """Stores a value, and refuses a second one: two values contradict each other."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
+        if getattr(namespace, f"{self.dest} was given", False):
+            raise BadUsage(f"{self.option_strings[0]} is given twice; give it once")
+        setattr(namespace, f"{self.dest} was given", True)
+        setattr(namespace, self.dest, values)
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """`--budget -5s` as `--budget=-5s`: a negative value is a wrong value, and not an unknown flag."""
+    joined: list[str] = []
+    for word in words:
+        if re.match(r"-\d", word) and joined and re.fullmatch(r"--[a-z-]+", joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def _sentence(read: Callable[[str], T]) -> Callable[[str], T]:
+    """A reader for argparse that keeps the reader's own words."""
+
+    def reading(text: str) -> T:
+        try:
+            return read(text)
+        except BadScope as error:
+            raise BadUsage(str(error)) from None
+
+    return reading
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= LARGEST_SEED):
+        raise BadUsage(f"seed {text!r:.40} is not a number from 0 to {LARGEST_SEED}")
+    return int(text)
+
+
+def _word(name: str, words: Sequence[str]) -> Callable[[str], str]:
+    def reading(text: str) -> str:
+        if text not in words:
+            raise BadUsage(f"{name} {text!r:.40} does not exist; use {', '.join(words[:-1])} or {words[-1]}")
+        return text
+
+    return reading
+
+
+def add_target(parser: Parser) -> None:
+    """--target, --device."""
+    parser.add_argument(
+        "--target",
+        metavar="NAME",
+        action=_Once,
+        help="a registered name, package.module:Class or file.py:Class (else [tool.kvproof] target, else kvoffload)",
+    )
+    parser.add_argument(
+        "--device",
+        metavar="|".join(("auto", *DEVICES)),
+        action=_Once,
+        type=_word("device", ("auto", *DEVICES)),
+        default="auto",
+        help="which device of kvoffload; auto: what the verb is made for",
+    )
+
+
+def add_selection(parser: Parser) -> None:
+    """The flags of every verb that runs engines."""
+    add_target(parser)
+    add = parser.add_argument
+    add(
+        "--scope",
+        metavar="NAME",
+        action=_Once,
+        type=_sentence(parse_scope),
+        help="s3, or with sizes changed: s3,host=3",
+    )
+    add(
+        "--discipline",
+        metavar="|".join(DISCIPLINES),
+        action=_Once,
+        type=_word("discipline", DISCIPLINES),
+        help="one alone",
+    )
+    add(
+        "--store-mode",
+        metavar="|".join(STORE_MODES),
+        action=_Once,
+        type=_word("store mode", STORE_MODES),
+        help="when blocks are stored (else as planned)",
+    )
+    add(
+        "--output-from",
+        metavar="all|first",
+        action=_Once,
+        type=_word("output-from", ("all", "first")),
+        help="whose compute ends a step (else as planned)",
+    )
+    add("--seed", metavar="N", action=_Once, type=_seed, default=0, help="of everything random (default 0)")
+    add("--budget", metavar="TIME", action=_Once, type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
+    add("--known", metavar="FILE", action=_Once, help="violations that are known, one id a line")
+
+
+def selection(arguments: argparse.Namespace, engines: tuple[str, ...] = ()) -> Selection:
+    """The selection that parsed flags stand for. Raises BadUsage where they contradict each other."""
+    target, device = target_and_device(arguments)
+    disciplines = DISCIPLINES
+    if not is_ours(target):
+        disciplines = declared_disciplines(load(target))
+    wanted: Discipline | None = arguments.discipline
+    if wanted is not None and wanted not in disciplines:
+        raise BadUsage(f"target {target} follows {' and '.join(disciplines)}, and --discipline asks for {wanted}")
+    scope: tuple[str, Scope] | None = arguments.scope
+    return Selection(
+        target=target,
+        engines=engines,
+        disciplines=(wanted,) if wanted is not None else disciplines,
+        device=device,
+        scope=scope,
+        store_mode=arguments.store_mode,
+        output_from=arguments.output_from,
+        seed=arguments.seed,
+        known=tuple(read_known(Path(arguments.known))) if arguments.known else (),
+    )
+
+
+def target_and_device(arguments: argparse.Namespace) -> tuple[str, str]:
+    """The target and its device, `auto` if none was chosen: `kvoffload-host` is kvoffload on host. Raises BadUsage."""
+    target: str = arguments.target or configured_target() or OURS
+    device: str = arguments.device
+    check_name(target)
+    for name, devices in families().items():
+        own = target.removeprefix(f"{name}-")
+        if own in devices:
+            if device not in ("auto", own):
+                raise BadUsage(f"target {target} is on device {own}, and --device asks for {device}")
+            return name, own
+    if device != "auto" and device not in families().get(target, ()):
+        raise BadUsage(f"target {target} has no devices to choose from, and --device asks for {device}")
+    return target, device
+
+
+def configured_target(folder: Path | None = None) -> str | None:
+    """`target` of `[tool.kvproof]` in the nearest pyproject.toml, this folder's or a parent's. Raises BadUsage."""
+    start = (folder or Path.cwd()).resolve()
+    for place in (start, *start.parents):
+        path = place / "pyproject.toml"
+        if not path.is_file():
+            continue
+        try:
+            settings = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("kvproof", {})
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, AttributeError) as error:
+            raise BadUsage(f"{path} cannot be read ({error})") from None
+        if not isinstance(settings, dict) or set(settings) - {"target"}:
+            raise BadUsage(f"{path} has settings in [tool.kvproof] that do not exist; there is target")
+        target = settings.get("target")
+        if target is not None and not isinstance(target, str):
+            raise BadUsage(f"{path} has target {target!r:.40} in [tool.kvproof]; it is a text, as --target takes it")
+        return target
+    return None

@@ -1,0 +1,57 @@
+"""`kvproof list`: which targets, scopes and properties there are."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kvproof.cli.flags import Parser
+from kvproof.cli.planned import report
+from kvproof.scopes import SCOPES, describe_scope
+from kvproof.targets import registry
+from kvproof.usage import BadUsage
+from kvproof.verdict import Result, Verdict
+
+Listing = tuple[list[str], list[Result]]
+"""Lines for people, and a result for each entry: SKIPPED, since nothing was run."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = Parser("list", "List what there is: targets, scopes or properties.")
+    parser.add_argument("what", metavar="|".join(LISTINGS), help="which")
+    parsed = parser.read(arguments)
+    listing = LISTINGS.get(parsed.what)
+    if listing is None:
+        raise BadUsage(f"there are no {parsed.what!r:.40} to list; use {', '.join(LISTINGS)}")
+    lines, results = listing()
+    report("\n".join(lines), (), results, parsed.json)
+    return 0
+
+
+def _entry(target: str = "", scope: str = "", name: str | None = None) -> Result:
+    return Result("list", target, None, scope, name, Verdict.SKIPPED, 0.0)
+
+
+def _columns(rows: Sequence[tuple[str, str]]) -> list[str]:
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"{name:<{width}}  {text}".rstrip() for name, text in rows]
+
+
+def _targets() -> Listing:
+    families = registry.families()
+    rows = [(name, f"devices {', '.join(devices)}" if devices else "") for name, devices in families.items()]
+    hint = "and any other as --target package.module:Class or --target file.py:Class"
+    return [*_columns(rows), hint], [_entry(target=name) for name in families]
+
+
+def _scopes() -> Listing:
+    rows = [(name, describe_scope(scope)) for name, scope in SCOPES.items()]
+    hint = "device blocks / host blocks / workers, prompts; change one as in --scope s3,host=3,lookups=yes"
+    return [*_columns(rows), hint], [_entry(scope=name) for name in SCOPES]
+
+
+def _properties() -> Listing:
+    from kvspecs.catalogue import PROPERTIES  # only here: the other listings do not need the specification
+
+    rows = [(entry.name, entry.sentence) for entry in PROPERTIES]
+    return _columns(rows), [_entry(name=entry.name) for entry in PROPERTIES]
+
+
+LISTINGS: Mapping[str, Callable[[], Listing]] = {"targets": _targets, "scopes": _scopes, "properties": _properties}

@@ -1,0 +1,164 @@
+"""Run a selection of the plan and report it: what check, explore, conform, fuzz and soak have in common."""
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kvmodel.errors import BadScope
+from kvproof import __version__, plan, verdict
+from kvproof.cli.progress import ProgressLine
+from kvproof.commit import current_commit
+from kvproof.job import Job
+from kvproof.known import applied, read_known
+from kvproof.plan import Plan, Selection
+from kvproof.report import json_report
+from kvproof.report.coverage import coverage
+from kvproof.report.failure_text import failure_text
+from kvproof.report.screen import Finished, Header, coloured, screen
+from kvproof.runner import cores, run_jobs
+from kvproof.targets.registry import is_ours
+from kvproof.trace import store
+from kvproof.trace.trace import of_failure
+from kvproof.usage import BadUsage
+from kvproof.verdict import Result, Verdict
+
+WORKERS = 2
+
+
+def run_planned(selection: Selection, arguments: argparse.Namespace) -> int:
+    """Run the selection, save what failed, print the screen and write the JSON. Returns the exit status."""
+    try:
+        planned = plan.build(selection)
+    except BadScope as error:
+        raise BadUsage(str(error)) from None
+    if not planned.jobs:
+        reasons = {cell.skipped for row in planned.rows for cell in row.cells.values() if cell.skipped}
+        raise BadUsage(f"nothing to run: {', '.join(sorted(reasons)) or 'no scope is planned for this selection'}")
+    progress = ProgressLine()
+    outcome = run_jobs(
+        planned.jobs,
+        costs=[plan.cost(job) for job in planned.jobs],
+        workers=min(WORKERS, cores()),
+        budget_s=arguments.budget,
+        show=progress.show,
+    )
+    progress.clear()
+    commit = current_commit()
+    known: Mapping[str, str] = read_known(Path(arguments.known)) if arguments.known else {}
+    marked = applied(outcome.results, known, complete=selection.whole)
+    saved = Saved(commit)
+    results = saved.all(planned.jobs, marked[: len(planned.jobs)])
+    finished = Finished(
+        planned,
+        results,
+        extra=(*marked[len(planned.jobs) :], *_uncovered(planned, results)),
+        seconds=outcome.seconds,
+        interrupted=outcome.signal is not None,
+    )
+    finished = _required(finished, getattr(arguments, "require", None))
+    header = Header(__version__, selection.target, commit, selection.seed, cores(), not is_ours(selection.target))
+    report(screen(header, finished), saved.texts(), finished.everything, arguments.json)
+    if outcome.signal is not None:
+        return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
+    return verdict.exit_status(finished.everything)
+
+
+def report(text: str, failures: Sequence[str], results: Sequence[Result], destination: str | None) -> None:
+    """Print a screen with its failures, tracebacks of errors on standard error, and write the JSON.
+
+    With `--json -` standard output is the JSON alone, and people read on standard error.
+    """
+    stream = sys.stderr if destination == "-" else sys.stdout
+    shown = "\n\n".join([text, *failures])
+    stream.write(coloured(shown, stream.isatty()) + "\n")
+    stream.flush()
+    for result in results:
+        if result.verdict is Verdict.ERROR and "\n" in result.detail.strip():
+            sys.stderr.write(f"\n{result.engine} {result.scope} {result.discipline}: {result.detail.rstrip()}\n")
+    if destination is not None:
+        json_report.write(destination, results)
+
+
+class Saved:
+    """Keeps each distinct failure once, with the shortest trace that was found for it."""
+
+    def __init__(self, commit: str, root: Path | None = None) -> None:
+        self.commit = commit
+        self.root = root or store.default_root()
+        self._texts: list[str] = []
+
+    def all(self, jobs: Sequence[Job], results: Sequence[Result]) -> tuple[Result, ...]:
+        """The results, each violation with the path of its trace; violations that are new are saved and reported."""
+        found: dict[str, list[int]] = {}
+        for index, result in enumerate(results):
+            if result.failure is not None:
+                found.setdefault(result.failure.fingerprint, []).append(index)
+        traced = list(results)
+        for identifier, indices in found.items():
+            first, *others = sorted(indices, key=lambda index: _length(results[index]))
+            also = tuple(dict.fromkeys(str(jobs[index]) for index in others))
+            path = self._save(identifier, jobs[first], results[first], also)
+            for index in indices:
+                traced[index] = dataclasses.replace(results[index], trace=path)
+        return tuple(traced)
+
+    def texts(self) -> Sequence[str]:
+        """The report of each violation that is not known."""
+        return self._texts
+
+    def _save(self, identifier: str, job: Job, result: Result, also: tuple[str, ...]) -> str | None:
+        failure = result.failure
+        assert failure is not None
+        folder = _shown(self.root / identifier)
+        text = failure_text(failure, saved=folder, also=also)
+        path: Path | None = None
+        try:
+            path = store.save(self.root, identifier, of_failure(job, failure, self.commit), text + "\n")
+        except (OSError, ValueError) as error:  # the verdict matters more than the file: say it, and go on
+            text = failure_text(failure, also=also) + f" ({error})"
+        if result.verdict is not Verdict.KNOWN:
+            self._texts.append(text)
+        return None if path is None else _shown(path)
+
+
+def _length(result: Result) -> int:
+    return len(result.failure.commands) if result.failure is not None else 0
+
+
+def _shown(path: Path) -> str:
+    """A path as people type it: relative to the current folder where it is below it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _uncovered(planned: Plan, results: Sequence[Result]) -> tuple[Result, ...]:
+    """An ERROR if the whole plan was carried out and still left an action or an outcome of a guard unreached.
+
+    After a violation or a cut the gap is only a consequence, and is not reported beside its cause.
+    """
+    green = verdict.exit_status(results) == 0
+    missing = coverage(results).missing
+    if not (planned.selection.whole and green and missing):
+        return ()
+    detail = f"no engine reached {', '.join(missing)}"
+    target = planned.selection.target
+    return (Result("coverage", target, None, "", None, Verdict.ERROR, 0.0, detail=detail),)
+
+
+def _required(finished: Finished, device: str | None) -> Finished:
+    """The same, with an ERROR for a device that `--require` names and that was skipped."""
+    if device is None:
+        return finished
+    missing = [
+        Result(row.row.engine, finished.plan.selection.target, d, "", None, Verdict.ERROR, 0.0, detail=detail)
+        for row in finished.plan.rows
+        if device in row.row.devices
+        for d, cell in row.cells.items()
+        if cell.skipped
+        for detail in [f"--require {device}: {cell.skipped}"]
+    ]
+    return dataclasses.replace(finished, extra=(*finished.extra, *missing))

@@ -1,0 +1,48 @@
+"""`kvproof replay`: judge a saved trace again."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from kvproof import verdict
+from kvproof.budget import parse_budget
+from kvproof.cli.flags import Parser, add_target
+from kvproof.cli.planned import report
+from kvproof.cli.single import headline, job_of, read_trace, run_one
+from kvproof.report.failure_text import failure_text
+from kvproof.trace.trace import Trace
+from kvproof.verdict import Result, Verdict
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = Parser(
+        "replay",
+        "Perform the commands of a saved trace on its target, or on another, and judge them by this version's machine.",
+    )
+    parser.add_argument("trace", metavar="TRACE", help="an id (or its beginning), a trace file, or a folder with one")
+    add_target(parser)
+    parser.add_argument("--budget", metavar="TIME", type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
+    parsed = parser.read(arguments)
+    trace, path = read_trace(parsed.trace)
+    job = job_of("replay", trace, parsed)
+    outcome = run_one(job, parsed.budget)
+    result = dataclasses.replace(_against(trace, outcome.results[0]), trace=str(path))
+    failures = [] if result.failure is None else [failure_text(result.failure, saved=str(path), replay=parsed.trace)]
+    report(f"{headline(job, path)}\n{_sentence(trace, result)}", failures, [result], parsed.json)
+    if outcome.signal is not None:
+        return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
+    return verdict.exit_status([result])
+
+
+def _against(trace: Trace, result: Result) -> Result:
+    """The result, FIXED where the trace was a violation and is none any more."""
+    if trace.verdict is Verdict.REFUTED and result.verdict is Verdict.PASSED:
+        detail = f"{trace.property or 'the violation'} does not occur any more"
+        return dataclasses.replace(result, verdict=Verdict.FIXED, detail=detail)
+    return result
+
+
+def _sentence(trace: Trace, result: Result) -> str:
+    detail = result.detail.partition("\n")[0]
+    count = len(trace.commands)
+    commands = f"{count:,} command{'' if count == 1 else 's'}"
+    return f"{result.verdict} in {result.seconds:.1f} s; {commands}{f'; {detail}' if detail else ''}."

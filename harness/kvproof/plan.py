@@ -1,0 +1,263 @@
+"""The plan: which engines run at which scopes. Every verb that checks is a selection from this table."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Literal, NamedTuple
+
+from kvmodel.contract import DISCIPLINES, Contract, Discipline, OutputFrom, StoreMode
+from kvmodel.scope import Scope
+from kvproof.job import Job
+from kvproof.scopes import parse_scope
+from kvproof.targets.hardware import cuda_device
+from kvproof.targets.registry import OURS, is_ours
+
+Group = Literal["contract", "target"]
+CONTRACT: Group = "contract"
+TARGET: Group = "target"
+
+
+class Instance(NamedTuple):
+    """What one job works on: a scope as `--scope` takes it, and the modes that differ from a contract's defaults."""
+
+    scope: str
+    store_mode: StoreMode = "eager"
+    output_from: OutputFrom = "all"
+
+
+Instances = Mapping[Discipline, tuple[Instance, ...]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the plan, and of the screen.
+
+    group    whether it is about the contract alone, or about a target
+    devices  one job each; empty: the engine needs none
+    check    what `check` runs; nightly: what `check --all` runs in addition
+    foreign  what it runs for a target from elsewhere; None: it cannot, and its row says `foreign_reason`
+    label    of the cells, in place of the names of the scopes
+    exhaustive  whether it takes every step of its scopes, rather than samples
+    """
+
+    title: str
+    group: Group
+    engine: str
+    devices: tuple[str, ...]
+    check: Instances
+    nightly: Instances = field(default_factory=dict[Discipline, tuple[Instance, ...]])
+    foreign: Instances | None = None
+    foreign_reason: str = "foreign target"
+    options: Mapping[str, object] = field(default_factory=dict[str, object])
+    label: str = ""
+    exhaustive: bool = True
+
+
+def at(*scopes: str) -> tuple[Instance, ...]:
+    """Instances of these scopes with the default modes."""
+    return tuple(Instance(scope) for scope in scopes)
+
+
+def both(*scopes: str) -> Instances:
+    """The same scopes in both disciplines."""
+    return {discipline: at(*scopes) for discipline in DISCIPLINES}
+
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        "explore",
+        CONTRACT,
+        "explore",
+        (),
+        check={"pinning": at("s1", "s2", "s3", "s4"), "fencing": at("s1", "s2")},
+        nightly={"fencing": at("s3")},
+    ),
+    Row(
+        "conform ledger",
+        TARGET,
+        "conform",
+        ("ledger",),
+        check={"pinning": at("s1", "s2", "s3"), "fencing": at("s1", "s2")},
+        nightly={"fencing": at("s3")},
+        foreign=both("s1", "s2"),
+    ),
+    Row(
+        "conform host",
+        TARGET,
+        "conform",
+        ("host",),
+        check=both("s2"),
+        foreign_reason="one row for all of a foreign target",
+    ),
+    Row(
+        "fuzz",
+        TARGET,
+        "fuzz",
+        ("ledger", "host"),
+        check=both("s7"),
+        foreign=both("s7"),
+        options={"commands": 6000},
+        exhaustive=False,
+    ),
+    Row(
+        "soak host",
+        TARGET,
+        "soak",
+        ("host",),
+        check=both("s7"),
+        foreign_reason="drives kvoffload's devices",
+        options={"copies": 40_000},
+        exhaustive=False,
+    ),
+    Row(
+        "conform cuda",
+        TARGET,
+        "conform",
+        ("cuda",),
+        check=both("s2"),
+        foreign_reason="one row for all of a foreign target",
+    ),
+)
+
+COST_S: Mapping[str, float] = {
+    "explore s4 pinning": 8.0,
+    "conform ledger s3 pinning": 12.0,
+    "fuzz ledger s7 pinning": 8.0,
+    "fuzz ledger s7 fencing": 8.0,
+    "fuzz host s7 pinning": 8.0,
+    "fuzz host s7 fencing": 8.0,
+    "soak host s7 pinning": 10.0,
+    "soak host s7 fencing": 10.0,
+}
+"""Measured seconds of jobs, by `str(job)`, so that the longest start first; 1 second where it is not listed."""
+
+
+def cost(job: Job) -> float:
+    """Expected seconds of a job; only the order that it makes matters."""
+    return COST_S.get(str(job), 1.0)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the command line asks for.
+
+    engines      the engines to run; empty: all, and then what is left out has a row that says so
+    device       "auto" or the one device to use
+    scope        a scope in place of those of the plan, as (name, scope)
+    disciplines  the disciplines to run, of those that the target declares
+    nightly      also what is too large for every change
+    """
+
+    target: str = OURS
+    engines: tuple[str, ...] = ()
+    disciplines: tuple[Discipline, ...] = DISCIPLINES
+    device: str = "auto"
+    scope: tuple[str, Scope] | None = None
+    store_mode: StoreMode | None = None
+    output_from: OutputFrom | None = None
+    seed: int = 0
+    nightly: bool = False
+    known: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the whole plan for our own target: only then must everything be covered."""
+        narrowed = self.engines or self.scope or self.store_mode or self.output_from or self.device != "auto"
+        return not narrowed and is_ours(self.target) and self.disciplines == DISCIPLINES
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row in one discipline: its jobs, or why there are none."""
+
+    jobs: tuple[Job, ...]
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class PlannedRow:
+    row: Row
+    title: str
+    cells: Mapping[Discipline, Cell]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rows of a run, and which disciplines have a column."""
+
+    selection: Selection
+    rows: tuple[PlannedRow, ...]
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """All jobs, row by row and in each by discipline."""
+        return tuple(chain.from_iterable(cell.jobs for row in self.rows for cell in row.cells.values()))
+
+
+def build(selection: Selection, rows: Sequence[Row] = ROWS) -> Plan:
+    """The plan for a selection. Raises BadScope for a scope of the table that makes no sense."""
+    return Plan(selection, tuple(_planned(selection, rows)))
+
+
+def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
+    ours = is_ours(selection.target)
+    for row in rows:
+        if selection.engines and row.engine not in selection.engines:
+            continue
+        wanted, reason = _devices(row, selection)
+        if reason and selection.engines and reason != NO_CUDA:
+            continue  # somebody who asks for one engine on one device knows that others were not asked for
+        if not ours and row.foreign is None:
+            reason = row.foreign_reason
+        cells = {
+            discipline: Cell((), reason) if reason else Cell(tuple(_jobs(row, selection, discipline, wanted)))
+            for discipline in selection.disciplines
+        }
+        if all(not cell.jobs and not cell.skipped for cell in cells.values()):
+            continue
+        yield PlannedRow(row, row.title if ours or row.group == CONTRACT else row.engine, cells)
+
+
+NO_CUDA = "no CUDA device"
+
+
+def _devices(row: Row, selection: Selection) -> tuple[tuple[str, ...], str]:
+    """The devices of a row that are wanted, and why none is."""
+    if not is_ours(selection.target) or not row.devices:
+        return ("",), ""
+    if "cuda" in row.devices:
+        return (), NO_CUDA if cuda_device() is None else "kvoffload has no cuda device yet"
+    if selection.device == "auto":
+        return row.devices, ""
+    wanted = tuple(device for device in row.devices if device == selection.device)
+    return wanted, "" if wanted else f"not on --device {selection.device}"
+
+
+def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple[str, ...]) -> Iterator[Job]:
+    for instance in _instances(row, selection, discipline):
+        name, scope = selection.scope or parse_scope(instance.scope)
+        contract = Contract(
+            discipline,
+            store_mode=selection.store_mode or instance.store_mode,
+            output_from=selection.output_from or instance.output_from,
+        )
+        for device in devices:
+            yield Job(
+                engine=row.engine,
+                target=selection.target,
+                discipline=discipline,
+                scope_name=name,
+                scope=scope,
+                contract=contract,
+                seed=selection.seed,
+                device=device,
+                options={**row.options, "known": selection.known},
+            )
+
+
+def _instances(row: Row, selection: Selection, discipline: Discipline) -> tuple[Instance, ...]:
+    if selection.scope is not None:
+        return (Instance(selection.scope[0]),)
+    if not is_ours(selection.target):
+        return (row.foreign or {}).get(discipline, ())
+    return row.check.get(discipline, ()) + (row.nightly.get(discipline, ()) if selection.nightly else ())
