@@ -23,6 +23,10 @@ DEPENDENCIES := pyproject.toml constraints.txt
 STAMP := $(VENV)/ready-$(shell cat $(DEPENDENCIES) | sha256sum | cut -c 1-16)
 TORCH := $(shell grep '^torch==' constraints.txt)
 TEST_WORKERS ?= 2
+# Read by pip for what it installs and for what it builds with.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: check test check-all setup lint types contracts clean
 
@@ -54,8 +58,8 @@ $(STAMP):
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 	@# torch alone first: an index of CPU-only wheels (PIP_ARGS) need not have the rest
-	@PIP_CONSTRAINT= $(BIN)/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt "$(TORCH)"
-	@PIP_CONSTRAINT= $(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) "$(TORCH)"
+	@$(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch $@
 
 clean:
