@@ -1,0 +1,262 @@
+"""Canonical form: states that differ in the names of blocks, jobs, steps and workers alone become equal.
+
+Blocks are renamed by first occurrence along the free queue, tables, pins, launched steps and jobs; jobs and steps by
+age; workers by what they have done and hold. Linear, and exact: the policy's choices do not depend on names. Contents
+that no operation can read any more are blanked: a block's bytes stay until something writes them, and states that
+differ in dead bytes alone behave alike. (A rule that did read dead bytes would read UNWRITTEN, and be caught.)
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kvmodel.block_pool import Pool
+from kvmodel.contents import Contents
+from kvmodel.contract import Contract
+from kvmodel.request import LOADING, RUNNING, Pins, Request
+from kvmodel.launched_step import Share, Step
+
+from kvmodel.state import State
+from kvmodel.transfer_job import COPIED, LIVE, NONE, STORE, Job, Pair
+
+
+class Renaming(NamedTuple):
+    """Old name to new. device, host: by block; the last entry names the sentinel `no block`. workers: new order.
+
+    jobs   new id of each job in the table
+    steps  new id of each step in the table
+    """
+
+    device: list[int]
+    host: list[int]
+    jobs: dict[int, int]
+    steps: dict[int, int]
+    workers: tuple[int, ...]
+
+
+def renaming_of(contract: Contract, state: State) -> tuple[Renaming, bool, bool]:
+    """The renaming that makes a state canonical (workers not yet ordered), and whether it keeps each tier's names."""
+    device, device_same = _names(len(state.device.refs), state.device.free, _device_occurrences, state)
+    host, host_same = _names(len(state.host.refs), state.host.free, _host_occurrences, state)
+    base = 1 if state.faults_left.duplicates and state.next_job > len(state.jobs) else 0
+    jobs = {job.id: base + position for position, job in enumerate(state.jobs)}
+    steps = {step.id: position for position, step in enumerate(state.steps)}
+    workers = tuple(range(len(state.device_contents)))
+    return Renaming(device, host, jobs, steps, workers), device_same, host_same
+
+
+def _names(
+    blocks: int, free: tuple[int, ...], occurrences: Callable[[State], list[int]], state: State
+) -> tuple[list[int], bool]:
+    names = [-1] * blocks
+    fresh = 0
+    for block in free:
+        names[block] = fresh
+        fresh += 1
+    if fresh < blocks:
+        for block in occurrences(state):
+            if names[block] < 0:
+                names[block] = fresh
+                fresh += 1
+        for block in range(blocks):
+            if names[block] < 0:
+                names[block] = fresh
+                fresh += 1
+    return names, names == list(range(blocks))
+
+
+
+
+
+def _device_occurrences(state: State) -> list[int]:
+    found: list[int] = []
+    for request in state.requests:
+        found.extend(request.table)
+        if request.pins is not None:
+            found.extend(request.pins.device)
+    for step in state.steps:
+        for share in step.shares:
+            found.extend(share.table)
+    for job in state.jobs:
+        if job.direction == STORE:
+            found.extend([pair.source for pair in job.pairs])
+        else:
+            found.extend([pair.destination for pair in job.pairs])
+    return found
+
+
+def _host_occurrences(state: State) -> list[int]:
+    found: list[int] = []
+    for request in state.requests:
+        if request.pins is not None:
+            found.extend(request.pins.host)
+    for job in state.jobs:
+        if job.direction == STORE:
+            found.extend([pair.destination for pair in job.pairs])
+        else:
+            found.extend([pair.source for pair in job.pairs])
+    return found
+
+
+def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
+    """Device and host contents, blanked where no operation can read them any more."""
+    device_rows: list[list[int]] = []
+    host_rows: list[list[int]] = []
+    for worker, (device, host) in enumerate(zip(state.device_contents, state.host_contents, strict=True)):
+        device_row = [content if key else 0 for content, key in zip(device, state.device.keys, strict=True)]
+        host_row = [content if key else 0 for content, key in zip(host, state.host.keys, strict=True)]
+        for request in state.requests:
+            if request.computed and (request.phase == RUNNING or request.phase == LOADING):
+                for block in request.table[: request.computed]:
+                    device_row[block] = device[block]
+        for step in state.steps:
+            for share in step.shares:
+                if not step.ran[worker]:
+                    read = share.table[: share.start]
+                elif step.handled or share.left:
+                    continue
+                else:
+                    read = share.table
+                for block in read:
+                    device_row[block] = device[block]
+        for job in state.jobs:
+            pending = job.progress[worker] < COPIED
+            if not pending and job.view != LIVE:
+                continue
+            if (job.direction == STORE) == pending:
+                for pair in job.pairs:
+                    block = pair.source if pending else pair.destination
+                    device_row[block] = device[block]
+            else:
+                for pair in job.pairs:
+                    block = pair.source if pending else pair.destination
+                    host_row[block] = host[block]
+        device_rows.append(device_row)
+        host_rows.append(host_row)
+    return device_rows, host_rows
+
+
+def canonical(contract: Contract, state: State) -> State:
+    """The one state that stands for all that differ from this one in names, or in dead contents, alone."""
+    return canonical_with(contract, state)[0]
+
+
+def canonical_with(contract: Contract, state: State) -> tuple[State, Renaming]:
+    """The canonical state, and the renaming that leads to it."""
+    renaming, device_same, host_same = renaming_of(contract, state)
+    device_rows, host_rows = live_contents(state)
+    device, host, requests, jobs, steps = state.device, state.host, state.requests, state.jobs, state.steps
+    base = 1 if state.faults_left.duplicates and state.next_job > len(jobs) else 0
+    if not device_same:
+        device = _pool_renamed(device, renaming.device)
+        device_rows = [_moved(row, renaming.device) for row in device_rows]
+    if not host_same:
+        host = _pool_renamed(host, renaming.host)
+        host_rows = [_moved(row, renaming.host) for row in host_rows]
+    aged = state.next_job != base + len(jobs)
+    if aged or not (device_same and host_same):
+        requests = tuple([_request_renamed(request, renaming) for request in requests])
+    if jobs and (aged or steps or not (device_same and host_same)):
+        jobs = tuple([_job_renamed(job, renaming) for job in jobs])
+    if steps:
+        steps = tuple([_step_renamed(step, renaming) for step in steps])
+    state = State(
+        device,
+        host,
+        requests,
+        jobs,
+        steps,
+        base + len(jobs),
+        tuple([tuple(row) for row in device_rows]),
+        tuple([tuple(row) for row in host_rows]),
+        state.resets_left,
+        state.faults_left,
+    )
+    if len(device_rows) == 1 or contract.output_from == "first":
+        return state, renaming
+    return _workers_ordered(state, renaming)
+
+
+def _moved(row: list[int], names: list[int]) -> list[int]:
+    moved = row[:]
+    for old, new in enumerate(names):
+        moved[new] = row[old]
+    return moved
+
+
+def _pool_renamed(pool: Pool, names: list[int]) -> Pool:
+    refs, keys = list(pool.refs), list(pool.keys)
+    for old, new in enumerate(names):
+        refs[new] = pool.refs[old]
+        keys[new] = pool.keys[old]
+    return Pool(tuple(refs), tuple(keys), tuple([names[block] for block in pool.free]))
+
+
+def _request_renamed(request: Request, renaming: Renaming) -> Request:
+    phase, table, computed, stored, pins, jobs, outdated, returns = request
+    if pins is not None:
+        host = renaming.host
+        pins = Pins(tuple([renaming.device[block] for block in pins.device]), tuple([host[block] for block in pins.host]))
+    elif not table and not jobs:
+        return request
+    device, ids = renaming.device, renaming.jobs
+    table = tuple([device[block] for block in table])
+    return Request(phase, table, computed, stored, pins, tuple([ids.get(job, -1) for job in jobs]), outdated, returns)
+
+
+def _job_renamed(job: Job, renaming: Renaming) -> Job:
+    number, direction, request, pairs, view, progress, flushed, after_step, after_jobs = job
+    if direction == STORE:
+        source, target = renaming.device, renaming.host
+    else:
+        source, target = renaming.host, renaming.device
+    ids = renaming.jobs
+    return Job(
+        ids[number],
+        direction,
+        request,
+        tuple([Pair(source[old], target[new], key) for old, new, key in pairs]),
+        view,
+        progress,
+        flushed,
+        renaming.steps.get(after_step, NONE),
+        tuple([ids[other] for other in after_jobs if other in ids]) if after_jobs else after_jobs,
+    )
+
+
+def _step_renamed(step: Step, renaming: Renaming) -> Step:
+    device, ids = renaming.device, renaming.jobs
+    shares = [
+        Share(number, tuple([device[block] for block in table]), start, left, outdated)
+        for number, table, start, left, outdated in step.shares
+    ]
+    after_jobs = tuple([ids[other] for other in step.after_jobs if other in ids])
+    return Step(renaming.steps[step.id], tuple(shares), step.ran, step.handled, after_jobs)
+
+
+def _workers_ordered(state: State, renaming: Renaming) -> tuple[State, Renaming]:
+    workers = range(len(state.device_contents))
+
+    def column(worker: int) -> tuple[list[int], list[bool], tuple[int, ...], tuple[int, ...]]:
+        return (
+            [job.progress[worker] for job in state.jobs],
+            [step.ran[worker] for step in state.steps],
+            state.device_contents[worker],
+            state.host_contents[worker],
+        )
+
+    order = tuple(sorted(workers, key=column))
+    if order == renaming.workers:
+        return state, renaming
+    return (
+        state._replace(
+            jobs=tuple([job._replace(progress=tuple([job.progress[w] for w in order])) for job in state.jobs]),
+            steps=tuple([step._replace(ran=tuple([step.ran[w] for w in order])) for step in state.steps]),
+            device_contents=_permuted(state.device_contents, order),
+            host_contents=_permuted(state.host_contents, order),
+        ),
+        renaming._replace(workers=order),
+    )
+
+
+def _permuted(contents: Contents, order: tuple[int, ...]) -> Contents:
+    return tuple([contents[worker] for worker in order])

@@ -1,0 +1,1 @@
+"""Liveness: one module a property, of the same name."""

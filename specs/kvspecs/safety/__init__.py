@@ -1,0 +1,1 @@
+"""Safety: one module a property, of the same name."""

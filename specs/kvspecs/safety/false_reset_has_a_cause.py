@@ -1,0 +1,25 @@
+"""false-reset-has-a-cause."""
+
+from kvmodel.actions import Action, Reset
+from kvmodel.rules.reset import answers_true
+from kvmodel.setting import Setting
+from kvmodel.state import State
+from kvmodel.transfer_job import FORGOTTEN
+from kvspecs.property import Broken, Property
+
+
+def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
+    assert isinstance(action, Reset)
+    if answers_true(setting, after, action.meaning):
+        return None
+    if any(job.view != FORGOTTEN for job in after.jobs) or any(request.table for request in after.requests):
+        return None
+    return "the reset answered False, although no job is live or abandoned and no request holds a block"
+
+
+PROPERTY = Property(
+    "false-reset-has-a-cause",
+    "A reset answers False only while a job is live or abandoned, or a survivor holds blocks.",
+    on_step=on_step,
+    actions=frozenset({"Reset"}),
+)
