@@ -194,9 +194,9 @@ class Plan:
         return tuple(chain.from_iterable(cell.jobs for row in self.rows for cell in row.cells.values()))
 
 
-def build(selection: Selection, rows: Sequence[Row] = ROWS) -> Plan:
+def build(selection: Selection) -> Plan:
     """The plan for a selection. Raises BadScope for a scope of the table that makes no sense."""
-    return Plan(selection, tuple(_planned(selection, rows)))
+    return Plan(selection, tuple(_planned(selection, ROWS)))
 
 
 def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:

@@ -178,7 +178,7 @@ def selection(arguments: argparse.Namespace, engines: tuple[str, ...] = ()) -> S
 
 def target_and_device(arguments: argparse.Namespace) -> tuple[str, str]:
     """The target and its device, `auto` if none was chosen: `kvoffload-host` is kvoffload on host. Raises BadUsage."""
-    target: str = arguments.target or configured_target() or OURS
+    target: str = arguments.target if arguments.target is not None else configured_target() or OURS
     device: str = arguments.device
     check_name(target)
     for name, devices in families().items():

@@ -36,7 +36,8 @@ def job_of(engine: str, trace: Trace, arguments: argparse.Namespace) -> Job:
             f"the trace is of target {trace.target!r:.100}, whose code is not run because a file says so; "
             f"add --target {trace.target:.100}"
         )
-    arguments.target = arguments.target or trace.target
+    if arguments.target is None:
+        arguments.target = trace.target
     target, device = target_and_device(arguments)
     if device == "auto" and is_ours(target):
         device = trace.device if trace.device in DEVICES else DEVICES[0]

@@ -7,6 +7,7 @@ so other tools may add them. Files come from other people: everything about them
 
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping
 from itertools import accumulate
@@ -35,6 +36,8 @@ MAX_TEXT = 500
 START = "start"
 """What stands for a command in the initial state."""
 
+# Possessive, and content with an end or without: linear in the size of any file.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKETS = b"[]{}"
 _NOT_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -92,23 +95,25 @@ def _bytes_of(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise BadTrace(f"trace {path} cannot be opened ({reason}); name a file that kvproof wrote") from None
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(handle)
+        raise BadTrace(f"trace {path} is not a regular file; name a file that kvproof wrote")
     with os.fdopen(handle, "rb") as file:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode):
-            raise BadTrace(f"trace {path} is not a regular file; name a file that kvproof wrote")
         if about.st_size > MAX_BYTES:
             raise BadTrace(
                 f"trace {path} has {about.st_size:,} bytes, and at most {MAX_BYTES:,} (some {MAX_COMMANDS:,} commands) "
                 "are read; cut it into shorter ones"
             )
-        return file.read(MAX_BYTES + 1)
+        return file.read(MAX_BYTES)
 
 
 def from_bytes(content: bytes, name: str) -> Trace:
     """The trace that a file's content stands for; `name` says in errors where it is from. Raises BadTrace."""
     if not content.strip():
         raise BadTrace(f"trace {name} is empty; record it again")
-    depth = max(accumulate(_STEP[byte] for byte in content.translate(None, _NOT_BRACKETS)), default=0)
+    brackets = _STRING.sub(b"", content).translate(None, _NOT_BRACKETS)
+    depth = max(accumulate(_STEP[byte] for byte in brackets), default=0)
     if depth > MAX_DEPTH:
         raise BadTrace(
             f"trace {name} is nested {depth:,} deep, and a trace never more than {MAX_DEPTH}; it is no trace"
@@ -118,7 +123,7 @@ def from_bytes(content: bytes, name: str) -> Trace:
     except UnicodeDecodeError as error:
         raise BadTrace(f"trace {name} is not UTF-8 text (byte {error.start}); it is no trace") from None
     except json.JSONDecodeError as error:
-        ended = error.pos >= len(content.rstrip()) - 1
+        ended = error.pos >= len(content.rstrip()) - 1 and not error.msg.startswith("Extra data")
         what = "ends in the middle (was it cut off?)" if ended else f"is not JSON ({error.msg})"
         raise BadTrace(f"trace {name} {what} at line {error.lineno}, column {error.colno}; record it again") from None
     except (ValueError, RecursionError) as error:
