@@ -77,7 +77,7 @@ class Engine:
         return self.connector.jobs
 
     def has_work(self) -> bool:
-        """Must the engine keep stepping? Also an idle one must, while transfers hold blocks (vLLM PR 40946)."""
+        """Must the engine keep stepping? Also an idle one must, while transfers hold blocks (vLLM PR 41180)."""
         return (
             self.scheduler.launched is not None
             or any(request.phase is not Phase.DONE for request in self.requests.values())
@@ -116,8 +116,10 @@ class Engine:
 
         Whatever it answers, nothing from before is served any more. True: it is over; False: something still holds
         blocks (pinning: a transfer; both: a survivor of `invalidate`), so ask again when that has drained.
-        NotBound before `bind`.
+        NotBound before `bind`, ValueError for any other word.
         """
+        if meaning not in ("invalidate", "evict") or requests not in ("preempt", "keep"):
+            raise ValueError(f"no reset means {meaning!r} with requests {requests!r}")
         self._require_bound()
         done = self.scheduler.reset(meaning, requests)
         self.statistics.resets += 1
@@ -246,17 +248,25 @@ class Engine:
         return StepReport(tuple(events), plan)
 
     def _grow_all(self, events: list[Event]) -> bool:
-        """Grow whoever wants to, in order of id. True if somebody was preempted for it."""
+        """Grow whoever wants to, in order of id. True if somebody was preempted for it.
+
+        Nobody is preempted for a younger request: the oldest one always gets on, so that two cannot take turns in
+        undoing each other's work. A victim whose blocks are all shared, or pinned by stores, frees nothing; then nobody
+        else is preempted in this call, which would go through all requests for nothing (vLLM issue 49674).
+        """
         preempted = False
         for request in self.requests:
             if not self.scheduler.wants_block(request):
                 continue
-            while not self.scheduler.device.free:
-                victim = self.preempt_under_pressure()
-                if victim is None:
-                    return preempted
+            if not self.scheduler.device.free:
+                victim = self.pressure_victim()
+                if victim is None or victim < request:
+                    break
+                self.preempt_under_pressure()
                 preempted = True
                 events.append(Preempted(victim))
+                if not self.scheduler.device.free:
+                    break
             events.append(Grown(request, self.grow(request)))
         return preempted
 

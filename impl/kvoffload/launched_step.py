@@ -13,7 +13,7 @@ class LaunchedShare(Plain):
     first    leading blocks that were computed before (count)
     blocks   its table at launch
     left     the request has left the step (preempted, aborted, reset): its output changes nothing, and the references
-             on `blocks` are the step's own until the output is handled
+             on `blocks` are the step's own until the output is handled (vLLM PR 45357: freed blocks still written)
     """
 
     first: int

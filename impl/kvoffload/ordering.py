@@ -4,8 +4,9 @@ Streams are FIFO, so that waiting for a step is waiting for all before it. On ea
 
 - a compute waits for the fence;
 - a store waits for the fence and for every step launched so far, its own launch's too: that one may write its sources
-  (vLLM PR 40978 and its like: a store that overtakes the compute saves old bytes);
-- a load waits for the fence and for every step launched before: the last reader of its destinations.
+  (vLLM PR 46278: a store that overtakes the compute saves old bytes);
+- a load waits for the fence and for every step launched before: one of them may be the last to read its destinations
+  (vLLM issue 47282).
 
 The fence is the launch's flush set. A flushed job was enqueued by an earlier launch and waits only for older ones, so
 there is never a cycle. Waiting for a job that has already run on that worker is waiting for nothing.

@@ -22,7 +22,10 @@ class Phase(StrEnum):
 
 
 class Pins(NamedTuple):
-    """What the last lookup found and keeps referenced until the request is admitted, ends or looks again."""
+    """What the last lookup found and keeps referenced until the request is admitted, ends or looks again.
+
+    Without that an allocation in between would evict what was found (vLLM PR 42289).
+    """
 
     device: tuple[Block, ...]
     host: tuple[Block, ...]
@@ -56,7 +59,7 @@ class Request(Plain):
 
     @property
     def deferred(self) -> bool:
-        """It waits, and transfers from its last life are outstanding (vLLM asks again in a later step)."""
+        """It waits, and transfers from its last life are outstanding: ask again later (vLLM PR 46231)."""
         return self.phase is Phase.WAITING and bool(self.jobs)
 
     def vacate(self, phase: Phase) -> None:

@@ -58,7 +58,7 @@ class FencingConnector(TransferConnector):
         return None if request is None else request.id
 
     def _abandon(self, load: TransferJob, request: Request) -> bool:
-        """The destinations are the request's: it keeps them, and waits for the load (SGLang issue 23392)."""
+        """The destinations are the request's: it keeps them, and waits for the load (vLLM PR 32255)."""
         return True
 
     def _take_away(self, load: TransferJob) -> None:

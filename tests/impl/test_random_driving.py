@@ -1,0 +1,156 @@
+"""Random commands, seeded, on the ledger. After each one every reference has an owner, and every read was right.
+
+Then the environment becomes kind, and everything must come to an end: no request stuck, no block left behind.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kvoffload.config import Discipline, OutputFrom, StoreMode
+from kvoffload.engine import Engine
+from kvoffload.operations import Content, Tier
+from kvoffload.request import Phase
+from kvoffload.transfer_job import Direction, JobState
+
+Make = Callable[..., Any]
+
+PROMPTS = ["ab", "abc", "ad", "x", "xy", "abce", "q"]
+
+
+def owned(engine: Engine) -> tuple[Counter[int], Counter[int]]:
+    """References on device and host blocks, counted from those who hold them."""
+    device: Counter[int] = Counter()
+    host: Counter[int] = Counter()
+    for request in engine.requests.values():
+        device.update(request.table)
+        if request.pins is not None:
+            device.update(request.pins.device)
+            host.update(request.pins.host)
+    if engine.scheduler.launched is not None:
+        for share in engine.scheduler.launched.shares.values():
+            if share.left:
+                device.update(share.blocks)
+    for job in engine.jobs.values():
+        if job.state is not JobState.FORGOTTEN:
+            store = job.direction is Direction.STORE
+            host.update([pair.destination if store else pair.source for pair in job.pairs])
+            if engine.config.discipline == "pinning":
+                device.update([pair.source if store else pair.destination for pair in job.pairs])
+    return device, host
+
+
+def check(s: Any) -> None:
+    engine = s.engine
+    for pool, owners in zip((engine.device_pool, engine.host_pool), owned(engine), strict=True):
+        assert pool.counts == [owners[block] for block in range(pool.size)]
+        free = list(pool.free_blocks())
+        assert sorted(free) == [block for block in range(pool.size) if not pool.counts[block]]
+        assert len(free) == pool.free
+        assert pool.cache.blocks == {key: block for block, key in enumerate(pool.cache.keys) if key}
+    assert s.ledger.misreads == []
+    generation = engine.scheduler.generation
+    for worker in range(engine.config.workers):
+        for key, block in engine.host_pool.cache.blocks.items():
+            assert s.ledger.content(Tier.HOST, worker, block) == Content(key, generation)
+        if engine.config.output_from == "all" or worker == 0:  # the others may lag behind by a step
+            for key, block in engine.device_pool.cache.blocks.items():
+                assert s.ledger.content(Tier.DEVICE, worker, block) == Content(key, generation)
+
+
+class Driver:
+    """Commands of clients, workers and a scheduler, chosen at random from those that are possible."""
+
+    def __init__(self, s: Any, chance: random.Random) -> None:
+        self.s = s
+        self.chance = chance
+        self.next_request = 0
+        self.reports: list[tuple[int, int]] = []
+
+    def command(self) -> None:
+        s, chance, engine = self.s, self.chance, self.s.engine
+        alive = [number for number, request in engine.requests.items() if request.phase is not Phase.DONE]
+        draw = chance.random()
+        if draw < 0.08 and len(alive) < 4:
+            prompt = chance.choice(PROMPTS)
+            s.submit(self.next_request, prompt, chance.choice(["", "", "1", "12"])[: 4 - len(prompt)])
+            self.next_request += 1
+        elif draw < 0.10 and alive:
+            request = chance.choice(alive)
+            if engine.requests[request].phase is not Phase.DRAINING or engine.requests[request].returns:
+                engine.abort(request)
+        elif draw < 0.13 and alive:
+            request = chance.choice(alive)
+            if engine.requests[request].phase in (Phase.LOADING, Phase.RUNNING):
+                engine.preempt(request)
+        elif draw < 0.15:
+            self.reset()
+        elif draw < 0.20 and alive:
+            request = chance.choice(alive)
+            if engine.requests[request].pins is not None and chance.random() < 0.5:
+                engine.release_lookup(request)
+            elif engine.can_lookup(request):
+                engine.lookup(request)
+        elif draw < 0.22 and self.reports:
+            worker, job = chance.choice(self.reports)
+            engine.report(worker, [job])
+        elif draw < 0.40:
+            self.deliver()
+        elif draw < 0.55:
+            s.runtime.schedule()
+        elif draw < 0.65 and s.runtime.can_handle_output():
+            s.runtime.handle_output()
+        elif draw < 0.72:
+            for request in alive:
+                if engine.can_finish(request):
+                    self.finish(request)
+        elif lanes := s.ledger.runnable():
+            s.ledger.run(*chance.choice(lanes))
+
+    def reset(self) -> None:
+        engine = self.s.engine
+        meaning = self.chance.choice(["invalidate", "evict"])
+        survivors = self.chance.choice(["preempt", "keep"])
+        done = engine.reset(meaning, survivors)
+        assert self.s.cached() == (0, 0)
+        if done and engine.config.discipline == "pinning":
+            assert len(engine.jobs) == 0
+
+    def deliver(self) -> None:
+        worker = self.chance.randrange(self.s.engine.config.workers)
+        copied = list(self.s.ledger.copied(worker))
+        self.chance.shuffle(copied)
+        batch = copied[: self.chance.randrange(3)]
+        self.s.runtime.deliver(worker, batch)
+        self.reports += [(worker, job) for job in batch]
+
+    def finish(self, number: int) -> None:
+        engine = self.s.engine
+        request = engine.requests[number]
+        expected = [Content(key, request.generation) for key in request.total]
+        assert [self.s.ledger.content(Tier.DEVICE, 0, block) for block in request.table] == expected
+        engine.finish(number)
+
+
+@pytest.mark.parametrize("output_from", ["all", "first"])
+@pytest.mark.parametrize("store_mode", ["eager", "lazy"])
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+@pytest.mark.parametrize("seed", range(6))
+def test_references_and_reads(
+    serving: Make, seed: int, discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom
+) -> None:
+    chance = random.Random(seed)
+    blocks = chance.choice([4, 5, 6]), chance.choice([2, 3, 6])
+    s = serving(discipline, *blocks, workers=2, store_mode=store_mode, output_from=output_from)
+    driver = Driver(s, chance)
+    for _ in range(1500):
+        driver.command()
+        check(s)
+    s.serve()
+    check(s)
+    assert {request.phase for request in s.engine.requests.values()} == {Phase.DONE}
+    assert s.in_use() == (0, 0)
+    assert s.engine.reset("invalidate", "preempt") is True

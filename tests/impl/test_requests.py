@@ -1,0 +1,310 @@
+"""The lives of requests: lookups, admission, growth under pressure, preemption, abort in every phase."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kvoffload.config import Discipline
+from kvoffload.errors import NothingToLaunch, NotRunnable, OutOfBlocks, UnknownJob, UnknownRequest, WrongPhase
+from kvoffload.operations import Stream
+from kvoffload.request import Phase
+
+Make = Callable[..., Any]
+
+both = pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+
+
+def loading(s: Any, launched: bool = True) -> None:
+    """Request 2 loads "ab" from the host into the device blocks that request 8 has left."""
+    s.submit(1, "ab")
+    s.serve()
+    s.submit(8, "wxyz")
+    s.serve()
+    s.submit(2, "ab", "c")
+    s.engine.admit(2)
+    if launched:
+        s.runtime.launch()
+
+
+@both
+def test_a_prefix_is_found_on_the_device_first_and_then_on_the_host(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 8)
+    s.submit(1, "abcd")
+    s.serve()
+    s.submit(2, "xy")
+    s.serve()
+    s.submit(3, "abcd")
+    found = s.engine.lookup(3)
+    assert (len(found.device_blocks), len(found.host_blocks)) == (2, 2)
+    admission = s.engine.admit(3)
+    assert admission.device_blocks == found.device_blocks
+    assert tuple(pair.source for pair in admission.pairs) == found.host_blocks
+    assert tuple(pair.destination for pair in admission.pairs) == admission.fresh
+    s.serve()
+    assert s.engine.requests[3].phase is Phase.DONE
+    assert s.ledger.misreads == []
+
+
+@both
+def test_a_lookup_pins_until_it_is_repeated_released_or_aborted(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4)
+    s.submit(1, "ab")
+    s.serve()
+    s.submit(2, "ab")
+    s.engine.lookup(2)
+    s.engine.lookup(2)
+    assert s.in_use() == (2, 0)
+    s.engine.release_lookup(2)
+    assert s.in_use() == (0, 0)
+    with pytest.raises(WrongPhase):
+        s.engine.release_lookup(2)
+    s.engine.lookup(2)
+    s.engine.abort(2)
+    assert s.in_use() == (0, 0)
+
+
+@both
+def test_a_hit_is_not_counted_as_room_for_the_rest(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 1)
+    s.submit(1, "ab")
+    s.serve()
+    s.submit(2, "xy")
+    s.engine.admit(2)
+    s.submit(3, "abc")
+    assert not s.engine.can_admit(3)
+    with pytest.raises(OutOfBlocks):
+        s.engine.admit(3)
+    assert s.in_use() == (2, 0)
+    s.engine.lookup(3)
+    with pytest.raises(OutOfBlocks):
+        s.engine.admit(3)
+    assert len(s.engine.requests[3].pins.device) == 2
+
+
+@both
+def test_the_youngest_running_request_makes_room_for_one_that_grows(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 3, 8)
+    s.submit(1, "a", "b")
+    s.submit(2, "v", "w")
+    s.submit(3, "x", "y")
+    s.compute()
+    s.drain()
+    assert s.engine.pressure_victim() == 3
+    report = s.runtime.schedule()
+    assert [type(event).__name__ for event in report.events] == ["Preempted", "Grown", "Launched"]
+    assert [request.phase for request in s.engine.requests.values()] == [Phase.RUNNING, Phase.RUNNING, Phase.WAITING]
+    s.serve()
+    assert {request.phase for request in s.engine.requests.values()} == {Phase.DONE}
+    assert s.ledger.misreads == []
+
+
+def test_pinning_a_preemption_that_frees_nothing_does_not_cascade(serving: Make) -> None:
+    """vLLM issue 49674: victims whose blocks are held by others were preempted one after another, for nothing."""
+    s = serving("pinning", 3, 8)
+    s.submit(1, "a", "b")
+    s.submit(2, "v", "w")
+    s.submit(3, "x", "y")
+    s.compute()
+    report = s.runtime.schedule()
+    assert [type(event).__name__ for event in report.events] == ["Preempted"]
+    assert s.engine.requests[2].phase is Phase.RUNNING
+    s.serve()
+    assert {request.phase for request in s.engine.requests.values()} == {Phase.DONE}
+
+
+@both
+def test_a_preempted_request_leaves_its_blocks_to_the_step_until_the_output(
+    serving: Make, discipline: Discipline
+) -> None:
+    s = serving(discipline, 4, 4, store_mode="lazy")
+    s.submit(1, "ab")
+    s.runtime.schedule()
+    s.engine.preempt(1)
+    assert s.in_use() == (2, 0)
+    s.run(Stream.COMPUTE)
+    s.runtime.handle_output()
+    assert s.in_use() == (0, 0)
+    assert s.cached() == (0, 0)
+
+
+def test_pinning_abort_while_loading_ends_the_request_and_the_load_keeps_its_blocks(serving: Make) -> None:
+    s = serving("pinning", 4, 6)
+    loading(s)
+    s.engine.abort(2)
+    assert s.engine.requests[2].phase is Phase.DONE
+    assert s.in_use() == (2, 2)
+    s.drain()
+    assert s.in_use() == (0, 0)
+    assert not set(s.engine.requests[2].prompt) & set(s.engine.device_pool.cache.blocks)
+
+
+def test_fencing_abort_while_loading_drains_the_request(serving: Make) -> None:
+    s = serving("fencing", 4, 6)
+    loading(s)
+    s.engine.abort(2)
+    assert s.engine.requests[2].phase is Phase.DRAINING
+    assert s.in_use() == (2, 2)
+    with pytest.raises(WrongPhase):
+        s.engine.abort(2)
+    s.drain()
+    assert s.engine.requests[2].phase is Phase.DONE
+    assert s.in_use() == (0, 0)
+    assert not set(s.engine.requests[2].prompt) & set(s.engine.device_pool.cache.blocks)
+
+
+def test_fencing_a_request_preempted_while_loading_waits_again_when_its_load_is_done(serving: Make) -> None:
+    s = serving("fencing", 4, 6)
+    loading(s)
+    s.engine.preempt(2)
+    assert s.engine.requests[2].phase is Phase.DRAINING
+    s.drain()
+    assert s.engine.requests[2].phase is Phase.WAITING
+    assert s.in_use() == (0, 0)
+    s.serve()
+    assert s.engine.requests[2].phase is Phase.DONE
+    assert s.ledger.misreads == []
+
+
+def test_fencing_a_request_preempted_and_then_aborted_while_loading_ends(serving: Make) -> None:
+    s = serving("fencing", 4, 6)
+    loading(s)
+    s.engine.preempt(2)
+    s.engine.abort(2)
+    s.drain()
+    assert s.engine.requests[2].phase is Phase.DONE
+
+
+@both
+@pytest.mark.parametrize("leave", ["preempt", "abort"])
+def test_leaving_before_the_load_is_launched_cancels_it(serving: Make, discipline: Discipline, leave: str) -> None:
+    s = serving(discipline, 4, 6)
+    loading(s, launched=False)
+    assert s.in_use() == (2, 2)
+    getattr(s.engine, leave)(2)
+    assert s.in_use() == (0, 0)
+    assert len(s.engine.jobs) == 0
+    assert not s.engine.can_launch()
+
+
+@both
+def test_a_load_that_is_reported_before_the_abort_leaves_nothing_behind(serving: Make, discipline: Discipline) -> None:
+    """vLLM PR 32255: an abort that waits for a report which came already waits for ever."""
+    s = serving(discipline, 4, 6)
+    loading(s)
+    s.drain()
+    assert s.engine.can_wake(2)
+    s.engine.abort(2)
+    assert s.engine.requests[2].phase is Phase.DONE
+    assert s.in_use() == (0, 0)
+
+
+def test_pinning_a_late_wake_does_not_wake_a_new_load(serving: Make) -> None:
+    s = serving("pinning", 4, 6)
+    loading(s)
+    s.engine.preempt(2)
+    s.engine.admit(2)
+    s.drain()
+    assert not s.engine.can_wake(2)
+    with pytest.raises(WrongPhase):
+        s.engine.wake(2)
+    s.runtime.launch()
+    s.drain()
+    s.engine.wake(2)
+    assert s.engine.requests[2].phase is Phase.RUNNING
+
+
+@both
+def test_refusals_change_nothing(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4, workers=2)
+    s.submit(1, "ab", "c")
+    s.submit(2, "x")
+    s.serve()
+    s.submit(3, "ab", "d")
+    s.submit(4, "y")
+    s.compute()
+    before = repr(s.engine)
+    for refused in (
+        lambda: s.submit(1, "q"),
+        lambda: s.submit(3, "q"),
+        lambda: s.engine.abort(1),
+        lambda: s.engine.finish(2),
+        lambda: s.engine.abort(77),
+        lambda: s.engine.finish(3),
+        lambda: s.engine.lookup(3),
+        lambda: s.engine.admit(3),
+        lambda: s.engine.wake(3),
+        lambda: s.engine.preempt(1),
+        lambda: s.engine.grow(4),
+        lambda: s.engine.release_lookup(4),
+        lambda: s.engine.collect(3),
+        lambda: s.engine.report(0, [0, 10_000]),
+        lambda: s.engine.report(0, [-1]),
+        lambda: s.engine.handle_output(),
+    ):
+        with pytest.raises((WrongPhase, UnknownRequest, UnknownJob, NotRunnable)):
+            refused()
+        assert repr(s.engine) == before
+
+
+@both
+def test_requests_that_make_no_sense_are_refused(serving: Make, discipline: Discipline) -> None:
+    engine = serving(discipline, 2, 2).engine
+    for prompt, total in (((), (1,)), ((1,), (2,)), ((1, 1), (1, 1)), ((0,), (0,)), ((1, 2, 3), (1, 2, 3))):
+        with pytest.raises(ValueError, match="request 1"):
+            engine.submit(1, prompt, total)
+    assert engine.requests == {}
+
+
+@both
+def test_requests_are_served_in_order_of_id_however_they_were_submitted(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4)
+    for request in (3, 1, 2):
+        s.submit(request, "xyz"[request - 1])
+    assert [share.request for share in s.runtime.schedule().plan.shares] == [1, 2, 3]
+
+
+@both
+def test_an_ended_request_is_remembered_until_it_is_collected(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4)
+    s.submit(1, "a")
+    s.serve()
+    with pytest.raises(UnknownRequest):
+        s.engine.finish(1)
+    s.engine.collect(1)
+    assert s.engine.requests == {}
+    with pytest.raises(UnknownRequest):
+        s.engine.collect(1)
+
+
+@both
+def test_lookups_that_stand_in_the_way_of_everybody_are_given_up(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 1)
+    s.submit(1, "ab")
+    s.submit(2, "xy")
+    s.serve()
+    s.submit(3, "abc")
+    s.submit(4, "xyz")
+    s.engine.lookup(3)
+    s.engine.lookup(4)
+    assert s.in_use() == (4, 0)
+    report = s.runtime.schedule()
+    assert [type(event).__name__ for event in report.events] == ["LookupReleased", "Admitted", "Launched"]
+    s.serve()
+    assert {request.phase for request in s.engine.requests.values()} == {Phase.DONE}
+
+
+@both
+def test_an_empty_launch_and_one_that_overtakes_are_refused(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4)
+    with pytest.raises(NothingToLaunch):
+        s.runtime.launch()
+    s.submit(1, "a")
+    s.runtime.schedule()
+    s.submit(2, "b")
+    s.engine.admit(2)
+    assert not s.engine.can_launch()
+    with pytest.raises(NothingToLaunch):
+        s.runtime.launch()
+    with pytest.raises(NotRunnable):
+        s.runtime.handle_output()

@@ -1,0 +1,139 @@
+"""Which blocks are stored, when, and how often."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kvoffload.config import Discipline
+from kvoffload.operations import Stream
+from kvoffload.request import Phase
+
+Make = Callable[..., Any]
+
+both = pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+
+
+def stored(plan: Any) -> list[int]:
+    """How many blocks each store of a launch carries."""
+    return [len(store.pairs) for store in plan.stores]
+
+
+@both
+def test_a_key_on_its_way_is_not_stored_again_by_a_later_step_or_another_request(
+    serving: Make, discipline: Discipline
+) -> None:
+    """vLLM PR 41289: in-flight stores were forgotten from one step to the next."""
+    s = serving(discipline, 8, 8)
+    s.submit(1, "abc")
+    assert stored(s.runtime.schedule().plan) == [3]
+    s.run(Stream.COMPUTE)
+    s.runtime.handle_output()
+    s.submit(2, "abd")
+    assert stored(s.runtime.schedule().plan) == [1]
+    s.serve()
+    assert s.cached() == (4, 4)
+
+
+@both
+def test_one_launch_stores_a_key_once_for_two_requests(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 8, 8)
+    s.submit(1, "ab")
+    s.submit(2, "ac")
+    assert stored(s.runtime.schedule().plan) == [2, 1]
+
+
+@both
+def test_a_reset_forgets_what_is_on_its_way_so_that_it_is_stored_again(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 8, 8)
+    s.submit(1, "ab")
+    s.compute()
+    s.engine.reset("invalidate", "preempt")
+    s.engine.abort(1)
+    s.submit(2, "ab")
+    assert stored(s.runtime.schedule().plan) == [2]
+    s.serve()
+    assert s.cached() == (2, 2)
+    assert s.ledger.misreads == []
+
+
+@both
+def test_what_does_not_fit_on_the_host_is_stored_when_there_is_room(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 2)
+    s.submit(1, "abc")
+    assert stored(s.runtime.schedule().plan) == [2]
+    assert s.engine.requests[1].stored == 2
+    s.run(Stream.COMPUTE)
+    s.runtime.handle_output()
+    assert not s.engine.can_launch()
+    s.drain()
+    assert stored(s.runtime.schedule().plan) == [1]
+    assert s.engine.requests[1].stored == 3
+
+
+@both
+def test_every_worker_must_report_before_a_key_can_be_found(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4, workers=2)
+    s.submit(1, "ab")
+    s.compute()
+    s.run(Stream.STORE)
+    s.runtime.deliver(0, [0])
+    s.engine.report(0, [0])
+    assert s.cached() == (2, 0)
+    assert s.engine.statistics.stale_completions == 1
+    s.runtime.deliver(1, [0])
+    assert s.cached() == (2, 2)
+
+
+@both
+def test_lazy_stores_take_cached_free_blocks_before_they_are_evicted(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4, store_mode="lazy")
+    s.submit(1, "abc")
+    assert stored(s.runtime.schedule().plan) == []
+    s.run(Stream.COMPUTE)
+    s.runtime.handle_output()
+    assert not s.engine.can_launch()
+    s.engine.finish(1)
+    assert stored(s.runtime.schedule().plan) == [3]
+    s.drain()
+    assert s.cached() == (3, 3)
+    assert not s.engine.can_launch()
+
+
+@both
+def test_lazy_stores_do_not_turn_the_host_over_for_what_the_device_still_has(
+    serving: Make, discipline: Discipline
+) -> None:
+    s = serving(discipline, 4, 2, store_mode="lazy")
+    s.submit(1, "abc")
+    s.serve()
+    assert s.cached() == (3, 2)
+    assert not s.engine.can_launch()
+
+
+def test_fencing_a_lazily_stored_block_is_reused_only_after_its_copy(serving: Make) -> None:
+    s = serving("fencing", 2, 2, store_mode="lazy")
+    s.submit(1, "ab")
+    s.compute()
+    s.engine.finish(1)
+    assert stored(s.runtime.schedule().plan) == [2]
+    s.submit(2, "xy")
+    assert s.runtime.schedule().plan.flush == (0,)
+    assert s.ledger.runnable() == ((0, Stream.STORE),)
+    s.serve()
+    s.submit(3, "ab")
+    s.serve()
+    assert s.engine.requests[3].phase is Phase.DONE
+    assert s.ledger.misreads == []
+
+
+def test_pinning_a_block_that_is_being_stored_is_not_reused(serving: Make) -> None:
+    s = serving("pinning", 2, 2, store_mode="lazy")
+    s.submit(1, "ab")
+    s.compute()
+    s.engine.finish(1)
+    s.runtime.schedule()
+    s.submit(2, "xy")
+    assert not s.engine.can_admit(2)
+    s.drain()
+    assert s.engine.can_admit(2)
