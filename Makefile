@@ -45,7 +45,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	@$(BIN)/mypy
-	@$(BIN)/pyright
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 
 contracts: $(STAMP)
 	@$(BIN)/lint-imports

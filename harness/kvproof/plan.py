@@ -209,7 +209,7 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
             continue  # somebody who asks for one engine on one device knows that others were not asked for
         if not ours and row.foreign is None:
             reason = row.foreign_reason
-        cells = {
+        cells: dict[Discipline, Cell] = {
             discipline: Cell((), reason) if reason else Cell(tuple(_jobs(row, selection, discipline, wanted)))
             for discipline in selection.disciplines
         }

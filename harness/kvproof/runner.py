@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
@@ -136,6 +137,7 @@ class _Runner:
         process = self.context.Process(target=work, args=(job, there, self.flag), name=str(job), daemon=True)
         # Ctrl-C goes to every process of the terminal's group. Only this one decides what it means, so children start
         # with it blocked (the mask is inherited); arriving here meanwhile, it waits until it is unblocked.
+        resource_tracker.ensure_running()  # first: starting it would unblock the signal again
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process.start()

@@ -12,7 +12,9 @@ from kvproof.trace import itf
 from kvproof.trace.trace import Trace
 from kvproof.verdict import Verdict
 
-TRACE = Trace(Contract("pinning"), Scope(2, 1, 1, ("ab",)), "s1", "kvoffload", (Command("submit", (0,)),), Verdict.PASSED)
+TRACE = Trace(
+    Contract("pinning"), Scope(2, 1, 1, ("ab",)), "s1", "kvoffload", (Command("submit", (0,)),), Verdict.PASSED
+)
 GOOD = itf.to_text(TRACE)
 
 

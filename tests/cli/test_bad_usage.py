@@ -54,7 +54,10 @@ from kvproof.cli import VERBS
         (("check", "--scope", "s1", "--scope", "s2"), "--scope is given twice"),
         (("check", "--discipline", "pinning", "--discipline", "fencing"), "--discipline is given twice"),
         (("check", "--all", "--scope", "s1"), "give one of them"),
-        (("check", "--target", "kvoffload-host", "--device", "ledger"), "is on device host, and --device asks for ledger"),
+        (
+            ("check", "--target", "kvoffload-host", "--device", "ledger"),
+            "is on device host, and --device asks for ledger",
+        ),
         (("check", "--target", "engine.py:Engine", "--device", "host"), "has no devices to choose from"),
         (("check", "--target", "engine.py:Pins", "--discipline", "fencing"), "follows pinning, and --discipline asks"),
         (("soak", "--device", "ledger"), "the ledger device has none"),

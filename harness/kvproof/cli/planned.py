@@ -111,7 +111,7 @@ class Saved:
     def _save(self, identifier: str, job: Job, result: Result, also: tuple[str, ...]) -> str | None:
         failure = result.failure
         assert failure is not None
-        folder = _shown(self.root / identifier)
+        folder = store.shown(self.root / identifier)
         text = failure_text(failure, saved=folder, also=also)
         path: Path | None = None
         try:
@@ -120,19 +120,11 @@ class Saved:
             text = failure_text(failure, also=also) + f" ({error})"
         if result.verdict is not Verdict.KNOWN:
             self._texts.append(text)
-        return None if path is None else _shown(path)
+        return None if path is None else store.shown(path)
 
 
 def _length(result: Result) -> int:
     return len(result.failure.commands) if result.failure is not None else 0
-
-
-def _shown(path: Path) -> str:
-    """A path as people type it: relative to the current folder where it is below it."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
 
 
 def _uncovered(planned: Plan, results: Sequence[Result]) -> tuple[Result, ...]:

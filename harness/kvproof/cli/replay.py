@@ -9,6 +9,7 @@ from kvproof.cli.flags import Parser, add_target
 from kvproof.cli.planned import report
 from kvproof.cli.single import headline, job_of, read_trace, run_one
 from kvproof.report.failure_text import failure_text
+from kvproof.trace import store
 from kvproof.trace.trace import Trace
 from kvproof.verdict import Result, Verdict
 
@@ -25,8 +26,10 @@ def run(arguments: Sequence[str]) -> int:
     trace, path = read_trace(parsed.trace)
     job = job_of("replay", trace, parsed)
     outcome = run_one(job, parsed.budget)
-    result = dataclasses.replace(_against(trace, outcome.results[0]), trace=str(path))
-    failures = [] if result.failure is None else [failure_text(result.failure, saved=str(path), replay=parsed.trace)]
+    result = dataclasses.replace(_against(trace, outcome.results[0]), trace=store.shown(path))
+    failures = (
+        [] if result.failure is None else [failure_text(result.failure, saved=store.shown(path), replay=parsed.trace)]
+    )
     report(f"{headline(job, path)}\n{_sentence(trace, result)}", failures, [result], parsed.json)
     if outcome.signal is not None:
         return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED

@@ -44,13 +44,13 @@ def run(arguments: Sequence[str]) -> int:
                 itf.write(written, shrunk)
             else:
                 root = store.default_root()
-                text = failure_text(failure, saved=str(root / failure.fingerprint))
+                text = failure_text(failure, saved=store.shown(root / failure.fingerprint))
                 written = store.save(root, failure.fingerprint, shrunk, text + "\n")
         except OSError as error:
             raise BadUsage(f"the shorter trace cannot be written ({error})") from None
-        result = dataclasses.replace(result, trace=str(written))
-        failures = [failure_text(failure, saved=str(written), replay=parsed.out)]
-        said = f"{len(trace.commands):,} commands became {len(failure.commands):,}, in {written}"
+        result = dataclasses.replace(result, trace=store.shown(written))
+        failures = [failure_text(failure, saved=store.shown(written), replay=parsed.out)]
+        said = f"{len(trace.commands):,} commands became {len(failure.commands):,}, in {store.shown(written)}"
     report(
         f"{headline(job, path)}\n{result.verdict} in {result.seconds:.1f} s; {said}.", failures, [result], parsed.json
     )

@@ -70,4 +70,4 @@ def headline(job: Job, path: Path) -> str:
     """The first line of the screen."""
     device = f" on {job.device}" if job.device else ""
     what = f"target {job.target}{device}   {job.discipline}, {job.scope_name}"
-    return f"kvproof {__version__}   {job.engine} {path}   {what}"
+    return f"kvproof {__version__}   {job.engine} {store.shown(path)}   {what}"

@@ -3,6 +3,7 @@
 from itertools import zip_longest
 
 from kvproof.failure import Failure
+from kvproof.report.screen import some
 from kvproof.targets.command import describe_all
 
 COMMAND_WIDTH = 20
@@ -26,7 +27,7 @@ def failure_text(
             _headline(failure),
             failure.sentence,
             *_commands(failure),
-            *([f"Also found by {', '.join(also)}."] if also else []),
+            *([f"Also found by {some(also)}."] if also else []),
             *_reasons(failure),
             *_ending(saved, replay or failure.fingerprint),
         ]

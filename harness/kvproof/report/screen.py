@@ -14,7 +14,7 @@ GROUP_WIDTH = 11
 TITLE_WIDTH = 17
 CELL_WIDTH = 34
 VERDICT_WIDTH = 7
-SAMPLING = ("fuzz", "soak")
+MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,16 @@ def screen(header: Header, finished: Finished) -> str:
     plan, all_results = finished.plan, finished.everything
     disciplines = plan.selection.disciplines
     cells = _cell_texts(finished)
+    groups = ["contract" if row.row.group == "contract" else _short(plan.selection.target) for row in plan.rows]
+    first = max([GROUP_WIDTH, *(len(group) + 1 for group in groups)])
+    second = max([TITLE_WIDTH, *(len(_title(row)) + 1 for row in plan.rows)])
     widths = {d: max([CELL_WIDTH, *(len(row[d]) + 2 for row in cells if d in row)]) for d in disciplines}
     lines = [str(header)]
-    lines.append((" " * (GROUP_WIDTH + TITLE_WIDTH) + "".join(f"{d:<{widths[d]}}" for d in disciplines)).rstrip())
-    group = ""
-    for row, texts in zip(plan.rows, cells, strict=True):
-        name = row.row.group if row.row.group == "contract" else _short(plan.selection.target)
-        shown = name if name != group else ""
-        group = name
+    lines.append((" " * (first + second) + "".join(f"{d:<{widths[d]}}" for d in disciplines)).rstrip())
+    for index, (row, texts) in enumerate(zip(plan.rows, cells, strict=True)):
+        group = "" if index and groups[index] == groups[index - 1] else groups[index]
         text = "".join(f"{texts.get(d, ''):<{widths[d]}}" for d in disciplines)
-        lines.append(f"{shown:<{GROUP_WIDTH - 1}.{GROUP_WIDTH - 1}} {_title(row):<{TITLE_WIDTH}}{text}".rstrip())
+        lines.append(f"{group:<{first}}{_title(row):<{second}}{text}".rstrip())
     lines += _covered(all_results)
     lines += _not_green(finished)
     lines.append(_last_line(finished, all_results))
@@ -137,6 +137,9 @@ def _cell_text(results: Sequence[Result], cell: Cell, scopes: str) -> str:
     words = amount(results)
     if verdict is Verdict.SKIPPED:
         words = results[0].detail.partition("\n")[0]
+    elif verdict is Verdict.REFUTED:
+        failures = {result.failure.fingerprint: result.scope for result in results if result.failure is not None}
+        words = ", ".join(f"{identifier} ({scope})" for identifier, scope in failures.items())
     elif scopes:
         words = f"{words} ({scopes})" if words else f"({scopes})"
     if not verdict_is_failure(verdict) and merged(results)["bytes"]:
@@ -185,31 +188,50 @@ def _covered(results: Iterable[Result]) -> Iterator[str]:
 
 
 def _not_green(finished: Finished) -> Iterator[str]:
-    """One line for everything that is not green and has no report of its own, and for what is listed as known."""
+    """A line for each reason why something is not green, unless it has a report of its own; also for what is known."""
     named = [*zip(map(str, finished.plan.jobs), finished.results, strict=True)]
     named += [(result.engine, result) for result in finished.extra]
+    reasons: dict[tuple[Verdict, str], list[str]] = {}
     for name, result in named:
         refuted = result.verdict is Verdict.REFUTED and result.failure is not None
         told = verdict_is_failure(result.verdict) or result.verdict in (Verdict.KNOWN, Verdict.FIXED)
         if told and not refuted:
-            yield f"{result.verdict} {name}: {result.detail.partition(chr(10))[0] or 'no reason given'}"
+            reason = result.detail.partition("\n")[0] or "no reason given"
+            reasons.setdefault((result.verdict, reason), []).append(name)
+    for (verdict, reason), names in reasons.items():
+        yield f"{verdict} {some(names)}: {reason}"
+
+
+def some(names: Sequence[str]) -> str:
+    """The names, or the first few of many and how many more there are."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:MOST_NAMES])} and {more} more"
 
 
 def _last_line(finished: Finished, results: Sequence[Result]) -> str:
     verdict = overall(results)
+    violations = {r.failure.fingerprint for r in results if r.failure is not None and r.verdict is Verdict.REFUTED}
     cut = sum(result.verdict is Verdict.UNDETERMINED for result in results)
+    parts = [f"{verdict} in {_duration(finished.seconds)}"]
+    if violations:
+        parts.append(f"{len(violations)} violation{'' if len(violations) == 1 else 's'}, shown below")
     if finished.interrupted:
-        how = f"interrupted, {cut} cut short; what was found is kept"
+        parts.append(f"interrupted, {cut} cut short; what was found is kept")
     elif cut:
-        how = f"{cut} cut short"
-    else:
-        how = "nothing was cut short"
-    engines = {job.engine for job in finished.plan.jobs}
-    sampling = [engine for engine in SAMPLING if engine in engines]
-    rest = "; the rest is exhaustive as stated" if engines - set(sampling) else ""
-    verb = "sample" if len(sampling) > 1 else "samples"
-    note = f" {' and '.join(sampling)} {verb}{rest}." if sampling and not verdict_is_failure(verdict) else ""
-    return f"{verdict} in {_duration(finished.seconds)}; {how}.{note}"
+        parts.append(f"{cut} cut short")
+    elif not verdict_is_failure(verdict):
+        parts.append("nothing was cut short")
+    return "; ".join(parts) + "." + ("" if verdict_is_failure(verdict) else _sampling(finished.plan))
+
+
+def _sampling(plan: Plan) -> str:
+    """Which engines sample: `PASSED` promises no more than they did."""
+    ran = [row.row for row in plan.rows if any(cell.jobs for cell in row.cells.values())]
+    sampling = list(dict.fromkeys(row.engine for row in ran if not row.exhaustive))
+    if not sampling:
+        return ""
+    rest = "; the rest is exhaustive as stated" if any(row.exhaustive for row in ran) else ""
+    return f" {' and '.join(sampling)} {'sample' if len(sampling) > 1 else 'samples'}{rest}."
 
 
 def _duration(seconds: float) -> str:

@@ -71,3 +71,11 @@ def resolve(name: str, root: Path) -> Path:
     except (OSError, ValueError):  # such as a name that is too long, or holds a zero byte
         pass
     raise BadTrace(f"trace {name!r:.200} does not exist; name a file, or one of the ids below {root}")
+
+
+def shown(path: Path) -> str:
+    """A path as people type it: relative to the current folder where it is below it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
