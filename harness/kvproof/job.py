@@ -26,6 +26,7 @@ class Job:
     seed      of everything random in it
     budget_s  seconds after which `cut` answers True; None: never
     options   engine-specific words, such as {"commands": 12000}
+    title     what reports call it, where the engine's name and the device would not tell it from others
     """
 
     engine: str
@@ -38,6 +39,7 @@ class Job:
     budget_s: float | None = None
     device: str = ""
     options: Mapping[str, object] = field(default_factory=dict[str, object])
+    title: str = ""
 
     def result(
         self,
@@ -67,9 +69,9 @@ class Job:
         )
 
     def __str__(self) -> str:
-        device = f" {self.device}" if self.device else ""
-        scope = f" {self.scope_name}" if self.scope_name else ""
-        return f"{self.engine}{device}{scope} {self.discipline}"
+        title = self.title or self.engine
+        device = "" if self.device in title.split() else self.device
+        return " ".join(word for word in (title, device, self.scope_name, self.discipline) if word)
 
 
 class Engine(Protocol):

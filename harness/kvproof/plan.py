@@ -38,6 +38,7 @@ class Row:
     foreign  what it runs for a target from elsewhere; None: it cannot, and its row says `foreign_reason`
     label    of the cells, in place of the names of the scopes
     exhaustive  whether it takes every step of its scopes, rather than samples
+    seconds  expected, of jobs that take longer than a second, by "scope discipline": the longest start first
     """
 
     title: str
@@ -51,6 +52,7 @@ class Row:
     options: Mapping[str, object] = field(default_factory=dict[str, object])
     label: str = ""
     exhaustive: bool = True
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 def at(*scopes: str) -> tuple[Instance, ...]:
@@ -71,6 +73,7 @@ ROWS: tuple[Row, ...] = (
         (),
         check={"pinning": at("s1", "s2", "s3", "s4"), "fencing": at("s1", "s2")},
         nightly={"fencing": at("s3")},
+        seconds={"s4 pinning": 8.0, "s3 fencing": 30.0},
     ),
     Row(
         "conform ledger",
@@ -80,6 +83,7 @@ ROWS: tuple[Row, ...] = (
         check={"pinning": at("s1", "s2", "s3"), "fencing": at("s1", "s2")},
         nightly={"fencing": at("s3")},
         foreign=both("s1", "s2"),
+        seconds={"s3 pinning": 12.0, "s3 fencing": 60.0},
     ),
     Row(
         "conform host",
@@ -98,6 +102,7 @@ ROWS: tuple[Row, ...] = (
         foreign=both("s7"),
         options={"commands": 6000},
         exhaustive=False,
+        seconds={"s7 pinning": 8.0, "s7 fencing": 8.0},
     ),
     Row(
         "soak host",
@@ -108,6 +113,7 @@ ROWS: tuple[Row, ...] = (
         foreign_reason="drives kvoffload's devices",
         options={"copies": 40_000},
         exhaustive=False,
+        seconds={"s7 pinning": 10.0, "s7 fencing": 10.0},
     ),
     Row(
         "conform cuda",
@@ -118,23 +124,6 @@ ROWS: tuple[Row, ...] = (
         foreign_reason="one row for all of a foreign target",
     ),
 )
-
-COST_S: Mapping[str, float] = {
-    "explore s4 pinning": 8.0,
-    "conform ledger s3 pinning": 12.0,
-    "fuzz ledger s7 pinning": 8.0,
-    "fuzz ledger s7 fencing": 8.0,
-    "fuzz host s7 pinning": 8.0,
-    "fuzz host s7 fencing": 8.0,
-    "soak host s7 pinning": 10.0,
-    "soak host s7 fencing": 10.0,
-}
-"""Measured seconds of jobs, by `str(job)`, so that the longest start first; 1 second where it is not listed."""
-
-
-def cost(job: Job) -> float:
-    """Expected seconds of a job; only the order that it makes matters."""
-    return COST_S.get(str(job), 1.0)
 
 
 @dataclass(frozen=True)
@@ -168,9 +157,10 @@ class Selection:
 
 @dataclass(frozen=True)
 class Cell:
-    """One row in one discipline: its jobs, or why there are none."""
+    """One row in one discipline: its jobs with the seconds that each is expected to take, or why there are none."""
 
     jobs: tuple[Job, ...]
+    seconds: tuple[float, ...] = ()
     skipped: str = ""
 
 
@@ -193,6 +183,11 @@ class Plan:
         """All jobs, row by row and in each by discipline."""
         return tuple(chain.from_iterable(cell.jobs for row in self.rows for cell in row.cells.values()))
 
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """What each of `jobs` is expected to take; only the order that it makes matters."""
+        return tuple(chain.from_iterable(cell.seconds for row in self.rows for cell in row.cells.values()))
+
 
 def build(selection: Selection) -> Plan:
     """The plan for a selection. Raises BadScope for a scope of the table that makes no sense."""
@@ -210,12 +205,21 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
         if not ours and row.foreign is None:
             reason = row.foreign_reason
         cells: dict[Discipline, Cell] = {
-            discipline: Cell((), reason) if reason else Cell(tuple(_jobs(row, selection, discipline, wanted)))
+            discipline: Cell((), skipped=reason) if reason else _cell(row, selection, discipline, wanted)
             for discipline in selection.disciplines
         }
         if all(not cell.jobs and not cell.skipped for cell in cells.values()):
             continue
-        yield PlannedRow(row, row.title if ours or row.group == CONTRACT else row.engine, cells)
+        yield PlannedRow(row, _title(row, selection), cells)
+
+
+def _title(row: Row, selection: Selection) -> str:
+    return row.title if is_ours(selection.target) or row.group == CONTRACT else row.engine
+
+
+def _cell(row: Row, selection: Selection, discipline: Discipline, devices: tuple[str, ...]) -> Cell:
+    jobs = tuple(_jobs(row, selection, discipline, devices))
+    return Cell(jobs, tuple(row.seconds.get(f"{job.scope_name} {discipline}", 1.0) for job in jobs))
 
 
 NO_CUDA = "no CUDA device"
@@ -252,6 +256,7 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
                 seed=selection.seed,
                 device=device,
                 options={**row.options, "known": selection.known},
+                title=_title(row, selection),
             )
 
 

@@ -116,8 +116,7 @@ Reset released device block d0 while transfer job 1, a store that reads it, is s
 > 6 reset invalidate     answered False
       contract   d0 references 2: x, job 1 (ABANDONED)   h0 references 1: job 1
       kvoffload  d0 references 1: x                      h0 references 0, in the free queue
-Also found by fake_engines:refuted ledger s2 pinning, fake_engines:refuted_later ledger s1 pinning, \
-fake_engines:refuted_later ledger s2 pinning.
+Also found by conform ledger s2 pinning, fuzz ledger s1 pinning, fuzz ledger s2 pinning.
 Rule: kvmodel/rules/reset.py, from vLLM PR 39726. Next danger: job 1 may read d0 after x frees it.
 Saved .kvproof/failures/9abbd5. Replay: kvproof replay 9abbd5
 """
@@ -190,9 +189,7 @@ def test_a_crash_is_a_row_that_says_how(cli, planned) -> None:
     planned(row("a", "raises"), row("b", "segfaults"), row("c", "leaves"), row("d", "exits"), CONFORMED)
     ran = cli("check", "--scope", "s1", "--discipline", "pinning")
     assert ran.status == 2
-    assert re.search(
-        r"ERROR fake_engines:raises ledger s1 pinning: ValueError: two lines \(fake_engines.py:\d+\)", ran.out
-    )
+    assert re.search(r"ERROR a ledger s1 pinning: ValueError: two lines \(fake_engines.py:\d+\)", ran.out)
     assert "was killed by SIGSEGV without a result" in ran.out
     assert "exited with status 7 without a result" in ran.out
     assert "SystemExit: 0" in ran.out

@@ -85,6 +85,14 @@ def test_a_trace_of_a_foreign_target_runs_where_the_command_line_says(folder: Pa
     assert [(job.target, job.device) for job in jobs] == [("engine.py:Engine", ""), ("kvoffload", "ledger")]
 
 
+def test_a_trace_of_the_machine_alone(folder: Path, cli, jobs: list[Job]) -> None:
+    name = saved(folder, Verdict.PASSED, target="machine", device="")
+    assert cli("replay", name).status == 0
+    assert cli("replay", name, "--target", "kvoffload").status == 0
+    assert cli("replay", saved(folder, Verdict.PASSED), "--target", "machine").status == 0
+    assert [(job.target, job.device) for job in jobs] == [("machine", ""), ("kvoffload", "ledger"), ("machine", "")]
+
+
 def test_shrink_replaces_what_is_kept(folder: Path, cli, jobs: list[Job]) -> None:
     ran = cli("shrink", saved(folder, Verdict.REFUTED))
     assert ran.status == 1

@@ -48,10 +48,9 @@ def _scopes() -> Listing:
 
 
 def _properties() -> Listing:
-    from kvspecs.catalogue import PROPERTIES  # only here: the other listings do not need the specification
+    from kvspecs.catalogue import NAMES, sentence_of  # only here: the other listings do not need the specification
 
-    rows = [(entry.name, entry.sentence) for entry in PROPERTIES]
-    return _columns(rows), [_entry(name=entry.name) for entry in PROPERTIES]
+    return _columns([(name, sentence_of(name)) for name in NAMES]), [_entry(name=name) for name in NAMES]
 
 
 LISTINGS: Mapping[str, Callable[[], Listing]] = {"targets": _targets, "scopes": _scopes, "properties": _properties}

@@ -39,7 +39,7 @@ def run_planned(selection: Selection, arguments: argparse.Namespace) -> int:
     progress = ProgressLine()
     outcome = run_jobs(
         planned.jobs,
-        costs=[plan.cost(job) for job in planned.jobs],
+        costs=planned.seconds,
         workers=min(WORKERS, cores()),
         budget_s=arguments.budget,
         show=progress.show,

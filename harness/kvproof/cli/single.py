@@ -10,7 +10,7 @@ from kvproof.cli.planned import WORKERS
 from kvproof.cli.progress import ProgressLine
 from kvproof.job import Job
 from kvproof.runner import Outcome, run_jobs
-from kvproof.targets.registry import DEVICES, is_ours, load
+from kvproof.targets.registry import DEVICES, MACHINE, is_ours, load
 from kvproof.trace import itf, store
 from kvproof.trace.trace import BadTrace, Trace
 from kvproof.usage import BadUsage
@@ -29,15 +29,17 @@ def job_of(engine: str, trace: Trace, arguments: argparse.Namespace) -> Job:
     """The job that judges a trace on the target that the command line names, or else on the one that it was found on.
 
     A trace may come from anybody, and to load a target runs its code: one that the trace alone names must be
-    kvoffload or be named on the command line too. Raises BadUsage.
+    kvoffload or the machine, or be named on the command line too. Raises BadUsage.
     """
-    if arguments.target is None and not is_ours(trace.target):
+    if arguments.target is None and not (is_ours(trace.target) or trace.target == MACHINE):
         raise BadUsage(
             f"the trace is of target {trace.target!r:.100}, whose code is not run because a file says so; "
             f"add --target {trace.target:.100}"
         )
     if arguments.target is None:
         arguments.target = trace.target
+    if arguments.target == MACHINE:
+        return _job(engine, trace, MACHINE, "")
     target, device = target_and_device(arguments)
     if device == "auto" and is_ours(target):
         device = trace.device if trace.device in DEVICES else DEVICES[0]
@@ -45,6 +47,10 @@ def job_of(engine: str, trace: Trace, arguments: argparse.Namespace) -> Job:
         device = ""
     if not is_ours(target):
         load(target)
+    return _job(engine, trace, target, device)
+
+
+def _job(engine: str, trace: Trace, target: str, device: str) -> Job:
     return Job(
         engine=engine,
         target=target,

@@ -21,6 +21,9 @@ GROUP = "kvproof.targets"
 OURS = "kvoffload"
 """The family of the implementation in this repository, which is the target unless another one is named."""
 
+MACHINE = "machine"
+"""The reference machine itself: what explore judges, and what its traces name as their target."""
+
 DEVICES = ("ledger", "host")
 """Devices in the order in which `auto` prefers them."""
 
