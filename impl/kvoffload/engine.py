@@ -169,7 +169,7 @@ class Engine:
         return self.scheduler.pressure_victim()
 
     def preempt_under_pressure(self) -> RequestId | None:
-        """If a request cannot grow for want of blocks, preempt the youngest other one, and answer which.
+        """If a request cannot grow for want of blocks, preempt the last one behind it, and answer which.
 
         None: nobody is short of blocks, or there is nobody to preempt (the grower then waits).
         """
@@ -250,14 +250,17 @@ class Engine:
     def _grow_all(self, events: list[Event]) -> bool:
         """Grow whoever wants to, in order of id. True if somebody was preempted for it.
 
-        Nobody is preempted for a younger request: the oldest one always gets on, so that two cannot take turns in
-        undoing each other's work. A victim whose blocks are all shared, or pinned by stores, frees nothing; then nobody
-        else is preempted in this call, which would go through all requests for nothing (vLLM issue 49674).
+        Lookups are given up first. Nobody is preempted for a younger request: the oldest one always gets on, so that
+        two cannot take turns in undoing each other's work. A victim whose blocks are all shared, or pinned by stores,
+        frees nothing; then nobody else is preempted in this call, which would go through all requests for nothing
+        (vLLM issue 49674).
         """
         preempted = False
         for request in self.requests:
             if not self.scheduler.wants_block(request):
                 continue
+            while not self.scheduler.device.free and self._give_up_lookup(events):
+                pass
             if not self.scheduler.device.free:
                 victim = self.pressure_victim()
                 if victim is None or victim < request:
@@ -271,16 +274,22 @@ class Engine:
         return preempted
 
     def _admit_all(self, events: list[Event]) -> None:
-        admitted = self._admit_fitting(events)
-        idle = not admitted and not self.jobs and not any(request.table for request in self.requests.values())
-        if not idle or self.scheduler.launched is not None:
-            return
-        # Nothing is under way that could free blocks, so only lookups can be in the way of whoever waits.
+        """Admit whoever fits. If nobody does and nobody holds a table, so that no request will ever make room, only
+        lookups can be in the way: they are given up until somebody fits."""
+        while not self._admit_fitting(events):
+            waited_for = self.scheduler.launched is not None or any(request.table for request in self.requests.values())
+            if waited_for or not self._give_up_lookup(events):
+                return
+
+    def _give_up_lookup(self, events: list[Event]) -> bool:
+        """Release what the youngest request that has looked up keeps; it is found again or computed again. False if
+        there is none: lookups are the first to go when blocks are short, before any request's work is undone."""
         for request in reversed(self.requests):
-            if self.requests[request].pins is not None and not admitted:
+            if self.requests[request].pins is not None:
                 self.release_lookup(request)
                 events.append(LookupReleased(request))
-                admitted = self._admit_fitting(events)
+                return True
+        return False
 
     def _admit_fitting(self, events: list[Event]) -> bool:
         admitted = False

@@ -109,7 +109,7 @@ class Scheduler(Plain):
         self._drop_pins(waiting)
 
     def can_admit(self, request: RequestId) -> bool:
-        if not self.can_lookup(request):
+        if not self.can_lookup(request) or self.growing():
             return False
         _, need, available = self._need(self.requests[request])
         return need <= available
@@ -118,6 +118,8 @@ class Scheduler(Plain):
         admitted = self._in(request, Phase.WAITING)
         if admitted.deferred:
             raise WrongPhase(f"request {request} is deferred: {OWN_JOBS_OUTSTANDING}")
+        if self.growing():
+            raise OutOfBlocks(f"request {request} waits until those that run have the blocks that they need")
         hits, need, available = self._need(admitted)
         if need > available:
             raise OutOfBlocks(f"request {request} needs {need} fresh blocks; {available} are free")
@@ -131,7 +133,6 @@ class Scheduler(Plain):
         fresh = [self.device.take() for _ in range(need)]
         admitted.table = [*hits, *fresh]
         admitted.computed = len(hits)
-        admitted.stored = 0
         admitted.generation = self.generation
         load = self.connector.update_state_after_alloc(admitted, fresh, matched, len(hits))
         admitted.phase = Phase.RUNNING if load is None else Phase.LOADING
@@ -159,6 +160,11 @@ class Scheduler(Plain):
             and not self._in_step(request)
         )
 
+    def growing(self) -> bool:
+        """Does a running request want a block? It comes before admissions: otherwise the block that a preemption
+        under pressure freed goes back to the one preempted, for ever (vLLM admits nobody in a step that preempted)."""
+        return any(self.wants_block(request) for request in self.requests)
+
     def grow(self, request: RequestId) -> Block:
         running = self._in(request, Phase.RUNNING)
         if not self.wants_block(request):
@@ -174,7 +180,7 @@ class Scheduler(Plain):
         if grower is None:
             return None
         for request in reversed(self.requests):
-            if request != grower and self.requests[request].phase is Phase.RUNNING and not self._in_step(request):
+            if request > grower and self.requests[request].phase is Phase.RUNNING and not self._in_step(request):
                 return request
         return None
 

@@ -74,32 +74,32 @@ class Driver:
         s, chance, engine = self.s, self.chance, self.s.engine
         alive = [number for number, request in engine.requests.items() if request.phase is not Phase.DONE]
         draw = chance.random()
-        if draw < 0.08 and len(alive) < 4:
+        if draw < 0.12 and len(alive) < 5:
             prompt = chance.choice(PROMPTS)
-            s.submit(self.next_request, prompt, chance.choice(["", "", "1", "12"])[: 4 - len(prompt)])
+            s.submit(self.next_request, prompt, chance.choice(["", "1", "12"])[: 4 - len(prompt)])
             self.next_request += 1
-        elif draw < 0.10 and alive:
+        elif draw < 0.14 and alive:
             request = chance.choice(alive)
             if engine.requests[request].phase is not Phase.DRAINING or engine.requests[request].returns:
                 engine.abort(request)
-        elif draw < 0.13 and alive:
+        elif draw < 0.17 and alive:
             request = chance.choice(alive)
             if engine.requests[request].phase in (Phase.LOADING, Phase.RUNNING):
                 engine.preempt(request)
-        elif draw < 0.15:
+        elif draw < 0.18:
             self.reset()
-        elif draw < 0.20 and alive:
+        elif draw < 0.21 and alive:
             request = chance.choice(alive)
             if engine.requests[request].pins is not None and chance.random() < 0.5:
                 engine.release_lookup(request)
             elif engine.can_lookup(request):
                 engine.lookup(request)
-        elif draw < 0.22 and self.reports:
+        elif draw < 0.23 and self.reports:
             worker, job = chance.choice(self.reports)
             engine.report(worker, [job])
-        elif draw < 0.40:
+        elif draw < 0.38:
             self.deliver()
-        elif draw < 0.55:
+        elif draw < 0.50:
             s.runtime.schedule()
         elif draw < 0.65 and s.runtime.can_handle_output():
             s.runtime.handle_output()
@@ -107,6 +107,8 @@ class Driver:
             for request in alive:
                 if engine.can_finish(request):
                     self.finish(request)
+            for request in set(engine.requests) - set(alive):
+                engine.collect(request)
         elif lanes := s.ledger.runnable():
             s.ledger.run(*chance.choice(lanes))
 
@@ -146,9 +148,11 @@ def test_references_and_reads(
     blocks = chance.choice([4, 5, 6]), chance.choice([2, 3, 6])
     s = serving(discipline, *blocks, workers=2, store_mode=store_mode, output_from=output_from)
     driver = Driver(s, chance)
-    for _ in range(1500):
+    for _ in range(3000):
         driver.command()
         check(s)
+    assert s.engine.scheduler.next_step > 50
+    assert store_mode == "lazy" or s.engine.connector.next_job > 40
     s.serve()
     check(s)
     assert {request.phase for request in s.engine.requests.values()} == {Phase.DONE}

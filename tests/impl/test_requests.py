@@ -175,6 +175,56 @@ def test_fencing_a_request_preempted_and_then_aborted_while_loading_ends(serving
     assert s.engine.requests[2].phase is Phase.DONE
 
 
+def test_fencing_an_abort_ends_a_request_that_once_came_back_from_draining(serving: Make) -> None:
+    s = serving("fencing", 4, 6)
+    loading(s)
+    s.engine.preempt(2)
+    s.drain()
+    s.engine.admit(2)
+    s.runtime.launch()
+    s.engine.abort(2)
+    s.drain()
+    assert s.engine.requests[2].phase is Phase.DONE
+
+
+@both
+def test_what_was_loaded_is_read_and_not_computed(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 8)
+    s.submit(1, "ab")
+    s.serve()
+    s.submit(8, "wxyz")
+    s.serve()
+    s.submit(2, "abc")
+    s.runtime.schedule()
+    s.drain()
+    (share,) = s.runtime.schedule().plan.shares
+    assert (len(share.reads), len(share.writes)) == (2, 1)
+
+
+@both
+def test_a_load_that_was_never_launched_cannot_have_been_copied(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 6)
+    loading(s, launched=False)
+    (load,) = s.engine.jobs
+    s.engine.report(0, [load])
+    assert s.engine.statistics.stale_completions == 1
+    assert not s.engine.can_wake(2)
+    s.serve()
+    assert s.engine.requests[2].phase is Phase.DONE
+    assert s.ledger.misreads == []
+
+
+@both
+def test_a_preempted_request_begins_anew(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4)
+    s.submit(1, "ab", "c")
+    s.compute()
+    s.engine.preempt(1)
+    request = s.engine.requests[1]
+    assert (request.phase, request.table, request.computed, request.stored) == (Phase.WAITING, [], 0, 0)
+    assert request.deferred is (discipline == "fencing")
+
+
 @both
 @pytest.mark.parametrize("leave", ["preempt", "abort"])
 def test_leaving_before_the_load_is_launched_cancels_it(serving: Make, discipline: Discipline, leave: str) -> None:
@@ -290,6 +340,24 @@ def test_lookups_that_stand_in_the_way_of_everybody_are_given_up(serving: Make, 
     assert s.in_use() == (4, 0)
     report = s.runtime.schedule()
     assert [type(event).__name__ for event in report.events] == ["LookupReleased", "Admitted", "Launched"]
+    s.serve()
+    assert {request.phase for request in s.engine.requests.values()} == {Phase.DONE}
+
+
+@both
+def test_a_lookup_is_given_up_before_anybody_who_runs_is_stuck(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 1)
+    s.submit(1, "ab")
+    s.serve()
+    s.submit(2, "xy", "z")
+    s.submit(3, "v")
+    s.engine.admit(2)
+    s.submit(4, "abc")
+    s.engine.lookup(4)
+    s.compute()
+    s.drain()
+    report = s.runtime.schedule()
+    assert [type(event).__name__ for event in report.events] == ["LookupReleased", "Grown", "Admitted", "Launched"]
     s.serve()
     assert {request.phase for request in s.engine.requests.values()} == {Phase.DONE}
 

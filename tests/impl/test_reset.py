@@ -131,6 +131,27 @@ def test_fencing_reused_blocks_wait_for_the_copies_that_a_reset_forgot(serving: 
     assert s.cached() == (2, 2)
 
 
+def test_fencing_every_launch_after_a_reset_waits_for_what_was_forgotten(serving: Make) -> None:
+    """Also one that touches none of its blocks: a reset orders all jobs flushed, and they stay so."""
+    s = serving("fencing", 4, 4)
+    s.submit(1, "ab")
+    s.compute()
+    s.engine.reset("invalidate", "preempt")
+    s.engine.abort(1)
+    for request, prompt in ((2, "x"), (3, "y")):
+        s.submit(request, prompt)
+        assert 0 in s.runtime.schedule().plan.flush
+        s.run(Stream.COMPUTE)
+        if request == 2:
+            assert s.engine.can_handle_output_of() == 1
+            assert not s.runtime.can_handle_output()
+            s.ledger.run(0, Stream.STORE)
+            s.run(Stream.COMPUTE)
+        s.runtime.handle_output()
+    s.drain()
+    assert list(s.engine.jobs) == []
+
+
 def test_fencing_the_fence_stays_when_a_report_is_lost_and_harms_nobody(serving: Make) -> None:
     s = serving("fencing", 2, 2)
     s.submit(1, "ab")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kvoffload.config import Discipline
+from kvoffload.errors import UnknownJob
 from kvoffload.operations import Stream
 from kvoffload.request import Phase
 
@@ -137,3 +138,60 @@ def test_pinning_a_block_that_is_being_stored_is_not_reused(serving: Make) -> No
     assert not s.engine.can_admit(2)
     s.drain()
     assert s.engine.can_admit(2)
+
+
+@both
+def test_a_key_that_this_launch_evicts_from_the_host_is_stored_again_by_it(
+    serving: Make, discipline: Discipline
+) -> None:
+    s = serving(discipline, 6, 2)
+    s.submit(1, "ab")
+    s.serve()
+    s.submit(2, "q")
+    s.submit(3, "ab")
+    assert s.cached() == (2, 2)
+    assert stored(s.runtime.schedule().plan) == [1, 1]
+    assert s.cached() == (2, 0)
+    s.drain()
+    assert s.cached() == (3, 2)
+
+
+def test_fencing_a_block_on_its_way_stays_evictable_and_is_not_stored_twice(serving: Make) -> None:
+    s = serving("fencing", 4, 4, store_mode="lazy")
+    s.submit(1, "ab")
+    s.compute()
+    s.engine.finish(1)
+    assert stored(s.runtime.schedule().plan) == [2]
+    assert s.in_use() == (0, 2)
+    assert not s.engine.can_launch()
+
+
+@both
+def test_an_engine_with_stores_on_their_way_has_work_although_nobody_waits(
+    serving: Make, discipline: Discipline
+) -> None:
+    """vLLM PR 41180: an idle engine did not step, so nothing was reported, and a reset never succeeded."""
+    s = serving(discipline, 4, 4)
+    s.submit(1, "ab")
+    s.compute()
+    s.engine.finish(1)
+    assert s.engine.has_work()
+    s.drain()
+    assert not s.engine.has_work()
+
+
+@both
+def test_a_job_can_only_be_delivered_where_it_was_copied(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4, workers=2)
+    s.submit(1, "a")
+    s.compute()
+    s.submit(2, "b")
+    s.compute()
+    s.ledger.run(0, Stream.STORE)
+    for worker, jobs in ((0, [0, 1]), (0, [0, 0]), (1, [0])):
+        with pytest.raises(UnknownJob):
+            s.runtime.deliver(worker, jobs)
+    assert s.ledger.copied(0) == (0,)
+    assert s.engine.jobs[0].awaiting == {0, 1}
+    s.runtime.deliver(0, [0])
+    assert s.engine.jobs[0].awaiting == {1}

@@ -80,8 +80,6 @@ class FencingConnector(TransferConnector):
 
     def _forget(self, job: TransferJob) -> None:
         """The job holds and publishes nothing any more; until it has run everywhere, launches wait for it."""
-        if job.direction is Direction.STORE and job.state is JobState.LIVE:
-            self._no_longer_storing(job)
         self._disown(job)
         job.state = JobState.FORGOTTEN
         job.flush_ordered = True

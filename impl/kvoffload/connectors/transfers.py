@@ -217,16 +217,13 @@ class TransferConnector(Connector):
     def _publish(self, job: TransferJob) -> int:
         """Let what the job copied be found on the tier it was copied to. Answers how many blocks were loaded."""
         if job.direction is Direction.STORE:
-            self._no_longer_storing(job)
+            self.storing.difference_update([pair.key for pair in job.pairs])
             cache = self.host.cache
         else:
             cache = self._device().cache
         for pair in job.pairs:
             cache.publish(pair.destination, pair.key)
         return 0 if job.direction is Direction.STORE else len(job.pairs)
-
-    def _no_longer_storing(self, job: TransferJob) -> None:
-        self.storing.difference_update([pair.key for pair in job.pairs])
 
     def _load_of(self, request: Request) -> TransferJob | None:
         """The load that a LOADING request waits for; None if that is complete, or in any other phase."""
@@ -244,6 +241,7 @@ class TransferConnector(Connector):
         self._disown(load)
 
     def _clear_caches(self, device: BlockPool) -> None:
+        """Nothing can be found any more, and nothing counts as being stored: the jobs that do are LIVE no longer."""
         self.storing.clear()
         self.host.cache.clear()
         device.cache.clear()
