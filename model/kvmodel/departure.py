@@ -2,9 +2,10 @@
 
 from kvmodel.block_pool import release
 from kvmodel.contract import Contract
+from kvmodel.guards import guard
 from kvmodel.launched_step import Step, is_in_launched_step
 from kvmodel.owners import released_by_job
-from kvmodel.request import Request
+from kvmodel.request import DRAINING, WAITING_AFRESH, Request
 from kvmodel.state import State, job_with, with_job, with_request, without_job
 from kvmodel.transfer_job import ABANDONED, FORGOTTEN, Job, is_copied_everywhere, is_queued, is_settled
 
@@ -65,8 +66,31 @@ def forgotten(contract: Contract, state: State, job: Job) -> State:
     return state._replace(jobs=with_job(state.jobs, changed))
 
 
+@guard
+def is_on_its_way(job: Job) -> bool:
+    """Launched: its copies may run at any time. Otherwise the job can be cancelled."""
+    return not is_queued(job)
+
+
+def loading_left(contract: Contract, state: State, number: int, successor: Request) -> State:
+    """A LOADING request is to become `successor`, although its load may still write its blocks (SGLang 23392).
+
+    pinning: the abandoned load owns the blocks until it is reported. fencing: the blocks are the request's, which
+    keeps them, and drains.
+    """
+    job = load_of(state, number)
+    if job is None:
+        return table_let_go(state, number, successor)
+    if not is_on_its_way(job):
+        return table_let_go(cancelled(contract, state, job), number, successor)
+    if contract.pins:
+        return table_let_go(abandoned(state, job), number, successor)
+    request = state.requests[number]._replace(phase=DRAINING, returns=successor is WAITING_AFRESH)
+    return abandoned(state, job)._replace(requests=with_request(state, number, request))
+
+
 def load_dropped(contract: Contract, state: State, number: int) -> State:
-    """A LOADING request gives its load up at once: pinning abandons it, fencing forgets and fences it."""
+    """A reset takes a LOADING request's load away at once: pinning abandons it, fencing forgets and fences it."""
     job = load_of(state, number)
     if job is None:
         return state

@@ -7,7 +7,7 @@ from kvmodel import actions as act
 from kvmodel.contract import Contract
 from kvmodel.contract import validated as validated_contract
 from kvmodel.errors import BadScope
-from kvmodel.request import ABSENT, DONE, DRAINING, LOADING, RUNNING, WAITING
+from kvmodel.request import ABSENT, DONE, LOADING, RUNNING, WAITING
 from kvmodel.rules import (
     abort,
     admit,
@@ -131,11 +131,10 @@ class Machine:
                 found.append(act.Grow(number))
             if finish.offered(setting, state, number):
                 found.append(act.Finish(number))
-        if phase != DRAINING:
-            if preempt.offered(setting, state, number):
-                found.append(act.Preempt(number))
-            if abort.offered(setting, state, number):
-                found.append(act.Abort(number))
+        if preempt.offered(setting, state, number):
+            found.append(act.Preempt(number))
+        if abort.offered(setting, state, number):
+            found.append(act.Abort(number))
 
     def _faults(self, state: State, found: list[act.Action]) -> None:
         if state.faults_left.duplicates and (retired := report.retired_job(state)) is not None:

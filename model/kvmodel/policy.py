@@ -141,7 +141,8 @@ def is_preemptible(state: State, number: int) -> bool:
 def pressure_victim(setting: Setting, state: State) -> int | None:
     """Whom to preempt so that another request can grow: the last running request that is in no launched step.
 
-    Nobody, if a free block is left, if no request wants to grow, or if only the one that does could go.
+    Nobody, if a free block is left, if no request wants to grow, or if only earlier ones could go: a later request
+    never preempts an earlier one, so that of two which do not fit together the earlier one gets to its end.
     """
     if not is_full(state.device):
         return None
@@ -149,4 +150,4 @@ def pressure_victim(setting: Setting, state: State) -> int | None:
     growing = next((number for number in numbers if wants_to_grow(setting, state, number)), None)
     if growing is None:
         return None
-    return next((number for number in reversed(numbers) if number != growing and is_preemptible(state, number)), None)
+    return next((number for number in reversed(numbers) if number > growing and is_preemptible(state, number)), None)

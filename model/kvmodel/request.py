@@ -16,13 +16,14 @@ class Pins(NamedTuple):
 class Request(NamedTuple):
     """One request.
 
-    phase     ABSENT before it is submitted; DRAINING: aborted while its load still writes its blocks
+    phase     ABSENT before it is submitted; DRAINING: aborted or preempted while its load still writes its blocks
     table     its device blocks, in the order of its keys; it owns one reference on each
     computed  leading blocks of the table whose KV exists (count)
     stored    leading blocks of the table already offered to the host by eager stores (count)
     pins      what its lookup keeps, or None when it has not looked up
     jobs      ids of the transfer jobs that it waits for: its load; under fencing its stores too
     outdated  it survived a reset that meant `invalidate`: its KV is of the old weights and must not be published
+    returns   DRAINING only: it was preempted, and will wait again; otherwise it was aborted, and will be done
     """
 
     phase: int = ABSENT
@@ -32,7 +33,13 @@ class Request(NamedTuple):
     pins: Pins | None = None
     jobs: tuple[int, ...] = ()
     outdated: bool = False
+    returns: bool = False
 
 
 WAITING_AFRESH = Request(WAITING)
 ENDED = Request(DONE)
+
+
+def after_draining(request: Request) -> Request:
+    """What a draining request becomes when its load is done."""
+    return WAITING_AFRESH if request.returns else ENDED

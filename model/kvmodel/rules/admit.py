@@ -21,6 +21,13 @@ def has_looked_up(state: State, number: int) -> bool:
 
 
 @guard
+def is_outranked(setting: Setting, state: State) -> bool:
+    """A running request wants to grow: it comes first. Otherwise the block that a preemption under pressure freed goes
+    to the one preempted, and so on for ever (vLLM admits nobody in a step that preempted)."""
+    return any(policy.wants_to_grow(setting, state, number) for number in range(len(state.requests)))
+
+
+@guard
 def fits(setting: Setting, state: State, number: int) -> bool:
     """There are free blocks for the whole prompt beside its hits."""
     choice = policy.admission(setting, state, number)
@@ -32,7 +39,7 @@ def offered(setting: Setting, state: State, number: int) -> bool:
         return False
     if setting.scope.lookups and not has_looked_up(state, number):
         return False
-    return fits(setting, state, number)
+    return fits(setting, state, number) and not (setting.scope.decode and is_outranked(setting, state))
 
 
 def check(setting: Setting, state: State, action: actions.Admit) -> None:

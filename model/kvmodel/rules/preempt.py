@@ -1,7 +1,7 @@
 """Preempt: a running or loading request loses its blocks and waits again. By the client, or under pressure."""
 
 from kvmodel import actions, policy
-from kvmodel.departure import load_dropped, table_let_go
+from kvmodel.departure import loading_left, table_let_go
 from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
 from kvmodel.request import LOADING, RUNNING, WAITING_AFRESH, Request
@@ -28,8 +28,7 @@ def apply(setting: Setting, state: State, action: actions.Preempt) -> State:
     number = action.request
     request = state.requests[number]
     if request.phase == LOADING:
-        state = load_dropped(setting.contract, state, number)
-        return table_let_go(state, number, WAITING_AFRESH)
+        return loading_left(setting.contract, state, number, WAITING_AFRESH)
     return table_let_go(state, number, WAITING_AFRESH._replace(jobs=request.jobs))
 
 

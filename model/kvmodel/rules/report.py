@@ -9,7 +9,7 @@ from kvmodel.guards import guard
 from kvmodel.block_pool import release
 from kvmodel.owners import released_by_job
 from kvmodel.prefix_cache import publish
-from kvmodel.request import DRAINING, ENDED
+from kvmodel.request import DRAINING, after_draining
 from kvmodel.setting import Setting
 from kvmodel.state import State, job_with, with_job, with_request, without_job
 from kvmodel.transfer_job import (
@@ -87,7 +87,7 @@ def _request_served(state: State, job: Job) -> State:
     request = request._replace(jobs=tuple([other for other in request.jobs if other != job.id]))
     if request.phase == DRAINING:
         return state._replace(
-            requests=with_request(state, job.request, ENDED), device=release(state.device, request.table)
+            requests=with_request(state, job.request, after_draining(request)), device=release(state.device, request.table)
         )
     if job.direction == LOAD:
         request = request._replace(computed=request.computed + len(job.pairs))
@@ -129,7 +129,6 @@ def check_lose(setting: Setting, state: State, action: actions.LoseReport) -> No
     check(setting, state, actions.Report(*action))
 
 
-@guard
 def was_reported(state: State, worker: int, job_id: int) -> bool:
     """This worker reported the job: it is in the table as reported by it, or it has left the table."""
     job = job_with(state, job_id)

@@ -7,7 +7,7 @@ from kvmodel.departure import load_dropped, pins_let_go, table_let_go
 from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
 from kvmodel.prefix_cache import cleared
-from kvmodel.request import DRAINING, ENDED, LOADING, RUNNING, WAITING, WAITING_AFRESH
+from kvmodel.request import DRAINING, LOADING, RUNNING, WAITING, WAITING_AFRESH, after_draining
 from kvmodel.rules import reset_fencing, reset_pinning
 from kvmodel.setting import Setting
 from kvmodel.state import State, with_request
@@ -19,7 +19,6 @@ def has_running(state: State) -> bool:
     return any(request.phase == RUNNING for request in state.requests)
 
 
-@guard
 def answers_true(setting: Setting, state: State, meaning: str) -> bool:
     """May this reset, whose effect is `state`, say that nothing from before it will ever be served?"""
     if setting.contract.pins:
@@ -67,7 +66,7 @@ def _request_reset(setting: Setting, state: State, number: int, action: actions.
         return table_let_go(load_dropped(setting.contract, state, number), number, WAITING_AFRESH)
     if request.phase == DRAINING:
         return state._replace(
-            requests=with_request(state, number, ENDED), device=release(state.device, request.table)
+            requests=with_request(state, number, after_draining(request)), device=release(state.device, request.table)
         )
     if request.phase != RUNNING:
         return state

@@ -1,5 +1,7 @@
 """every-full-block-is-stored-or-refused."""
 
+from kvmodel.policy import is_being_stored
+from kvmodel.prefix_cache import is_cached
 from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
 from kvmodel.state import State
@@ -7,11 +9,17 @@ from kvspecs.property import LivenessProperty
 
 
 def goal(setting: Setting, state: State) -> bool:
-    """Every computed block of every running request was offered to the host, unless the host is full."""
+    """No running request has a computed block that was not offered, that the host lacks, and that it has room for."""
     if setting.contract.lazy or not state.host.free:
         return True
-    return all(
-        request.phase != RUNNING or request.outdated or request.stored >= request.computed for request in state.requests
+    return not any(
+        request.phase == RUNNING
+        and not request.outdated
+        and any(
+            not is_cached(state.host, key) and not is_being_stored(state, key)
+            for key in setting.total_keys[number][request.stored : request.computed]
+        )
+        for number, request in enumerate(state.requests)
     )
 
 

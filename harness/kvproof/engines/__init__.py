@@ -1,0 +1,15 @@
+"""Engines of checking. Each is a callable `run(job, progress, cut) -> Result`, named as `module:function`."""
+
+from collections.abc import Mapping
+
+from kvproof.job import Engine
+
+ENGINES: Mapping[str, Engine | str] = {
+    "explore": "kvproof.engines.explore:run",
+    "conform": "kvproof.engines.conform:run",
+    "fuzz": "kvproof.engines.fuzz:run",
+    "soak": "kvproof.engines.soak:run",
+    "replay": "kvproof.engines.replay:run",
+    "shrink": "kvproof.engines.shrink:run",
+}
+"""Engine by name."""
