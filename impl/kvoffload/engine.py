@@ -150,6 +150,7 @@ class Engine:
         """Give a WAITING request all blocks of its prompt, and queue the load of what only the host has.
 
         NotBound, UnknownRequest, WrongPhase (also if deferred); OutOfBlocks, and then it keeps what it had looked up.
+        While a request that runs wants a block, that one comes first: OutOfBlocks however many are free.
         """
         self._require_bound()
         return self.scheduler.admit(request)
@@ -171,7 +172,9 @@ class Engine:
     def preempt_under_pressure(self) -> RequestId | None:
         """If a request cannot grow for want of blocks, preempt the last one behind it, and answer which.
 
-        None: nobody is short of blocks, or there is nobody to preempt (the grower then waits).
+        The oldest that cannot grow is served, and nobody is preempted for a younger one: so the oldest request always
+        gets on, and two never take turns in undoing each other's work. None: nobody is short of blocks, or there is
+        nobody to preempt (the grower then waits).
         """
         victim = self.scheduler.pressure_victim()
         if victim is not None:
@@ -250,10 +253,8 @@ class Engine:
     def _grow_all(self, events: list[Event]) -> bool:
         """Grow whoever wants to, in order of id. True if somebody was preempted for it.
 
-        Lookups are given up first. Nobody is preempted for a younger request: the oldest one always gets on, so that
-        two cannot take turns in undoing each other's work. A victim whose blocks are all shared, or pinned by stores,
-        frees nothing; then nobody else is preempted in this call, which would go through all requests for nothing
-        (vLLM issue 49674).
+        Lookups are given up first. A victim whose blocks are all shared, or pinned by stores, frees nothing; then
+        nobody else is preempted in this call, which would go through all requests for nothing (vLLM issue 49674).
         """
         preempted = False
         for request in self.requests:
@@ -262,12 +263,10 @@ class Engine:
             while not self.scheduler.device.free and self._give_up_lookup(events):
                 pass
             if not self.scheduler.device.free:
-                victim = self.pressure_victim()
-                if victim is None or victim < request:
-                    break
-                self.preempt_under_pressure()
-                preempted = True
-                events.append(Preempted(victim))
+                victim = self.preempt_under_pressure()
+                if victim is not None:
+                    preempted = True
+                    events.append(Preempted(victim))
                 if not self.scheduler.device.free:
                     break
             events.append(Grown(request, self.grow(request)))
@@ -293,14 +292,18 @@ class Engine:
 
     def _admit_fitting(self, events: list[Event]) -> bool:
         admitted = False
-        for request in self.requests:
-            if self.can_lookup(request):
+        growing = self.scheduler.growing()
+        for number, request in self.requests.items():
+            if growing:
+                break
+            if request.phase is Phase.WAITING and not request.deferred:
                 try:
-                    admission = self.admit(request)
+                    admission = self.scheduler.place(request)
                 except OutOfBlocks:
                     continue
-                events.append(Admitted(request, admission))
+                events.append(Admitted(number, admission))
                 admitted = True
+                growing = self.scheduler.wants_block(number)
         return admitted
 
     def _require_bound(self) -> None:

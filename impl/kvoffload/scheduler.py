@@ -120,9 +120,13 @@ class Scheduler(Plain):
             raise WrongPhase(f"request {request} is deferred: {OWN_JOBS_OUTSTANDING}")
         if self.growing():
             raise OutOfBlocks(f"request {request} waits until those that run have the blocks that they need")
+        return self.place(admitted)
+
+    def place(self, admitted: Request) -> Admission:
+        """Admit a request that waits and is not deferred, while none that runs wants a block. OutOfBlocks."""
         hits, need, available = self._need(admitted)
         if need > available:
-            raise OutOfBlocks(f"request {request} needs {need} fresh blocks; {available} are free")
+            raise OutOfBlocks(f"request {admitted.id} needs {need} fresh blocks; {available} are free")
         if admitted.pins is not None:
             matched = admitted.pins.host
             admitted.pins = None

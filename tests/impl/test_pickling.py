@@ -40,9 +40,10 @@ def busy(s: Any) -> None:
     s.submit(2, "xy", "z")
     s.serve()
     s.submit(3, "ab", "c")
-    s.submit(4, "pq")
+    s.submit(4, "p")
     s.submit(5, "xy")
     s.engine.lookup(5)
+    s.runtime.schedule()
     s.runtime.schedule()
     s.engine.preempt(4)
 

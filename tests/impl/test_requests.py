@@ -270,7 +270,7 @@ def test_refusals_change_nothing(serving: Make, discipline: Discipline) -> None:
     s.submit(1, "ab", "c")
     s.submit(2, "x")
     s.serve()
-    s.submit(3, "ab", "d")
+    s.submit(3, "e", "f")
     s.submit(4, "y")
     s.compute()
     before = repr(s.engine)
