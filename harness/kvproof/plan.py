@@ -111,7 +111,7 @@ ROWS: tuple[Row, ...] = (
         ("host",),
         check=both("s7"),
         foreign_reason="drives kvoffload's devices",
-        options={"copies": 40_000},
+        options={"copies": 8_000},
         exhaustive=False,
         seconds={"s7 pinning": 10.0, "s7 fencing": 10.0},
     ),

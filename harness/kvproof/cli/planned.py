@@ -74,9 +74,10 @@ def report(text: str, failures: Sequence[str], results: Sequence[Result], destin
     shown = "\n\n".join([text, *failures])
     stream.write(coloured(shown, stream.isatty()) + "\n")
     stream.flush()
-    for result in results:
-        if result.verdict is Verdict.ERROR and "\n" in result.detail.strip():
-            sys.stderr.write(f"\n{result.engine} {result.scope} {result.discipline}: {result.detail.rstrip()}\n")
+    errors = dict.fromkeys(result.detail.rstrip() for result in results if result.verdict is Verdict.ERROR)
+    for detail in errors:  # each once: one cause often stops several engines
+        if "\n" in detail:
+            sys.stderr.write(f"\n{detail}\n")
     if destination is not None:
         json_report.write(destination, results)
 
