@@ -99,6 +99,23 @@ def test_the_youngest_running_request_makes_room_for_one_that_grows(serving: Mak
     assert s.ledger.misreads == []
 
 
+@both
+def test_who_was_preempted_does_not_come_back_in_the_same_call(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 3, 8)
+    s.submit(2, "x", "y")
+    for _ in range(2):
+        s.compute()
+        s.drain()
+    s.submit(1, "a", "b")
+    s.compute()
+    s.drain()
+    report = s.runtime.schedule()
+    assert [type(event).__name__ for event in report.events] == ["Preempted", "Grown", "Launched"]
+    assert s.engine.can_admit(2)
+    s.serve()
+    assert {request.phase for request in s.engine.requests.values()} == {Phase.DONE}
+
+
 def test_pinning_a_preemption_that_frees_nothing_does_not_cascade(serving: Make) -> None:
     """vLLM issue 49674: victims whose blocks are held by others were preempted one after another, for nothing."""
     s = serving("pinning", 3, 8)
