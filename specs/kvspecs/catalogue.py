@@ -59,12 +59,16 @@ LIVENESS: tuple[LivenessProperty, ...] = (
     every_full_block_is_stored_or_refused.PROPERTY,
 )
 
+AGREEMENT = "agrees-with-the-reference"
+"""kvoffload also chooses as the reference does, where the contract leaves a choice."""
+
 STEPPING = work_remaining_keeps_the_engine_stepping.PROPERTY
 
-NAMES: tuple[str, ...] = (*(p.name for p in SAFETY), *(p.name for p in LIVENESS), STEPPING.name)
+NAMES: tuple[str, ...] = (*(p.name for p in SAFETY), *(p.name for p in LIVENESS), STEPPING.name, AGREEMENT)
 
 
 def sentence_of(name: str) -> str:
     """The sentence of a property. KeyError if there is none of this name."""
     sentences = {p.name: p.sentence for p in (*SAFETY, STEPPING)} | {p.name: p.sentence for p in LIVENESS}
+    sentences[AGREEMENT] = "Where the contract leaves a choice, kvoffload chooses as the reference does."
     return sentences[name]

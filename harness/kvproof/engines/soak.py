@@ -12,32 +12,29 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from itertools import count
 from typing import Final, NamedTuple
 
 from kvmodel.contract import STORE_MODES, Contract
-from kvmodel.scope import Scope, validated
+from kvmodel.scope import MEANINGS, Scope, validated
 from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
-from kvproof.targets.command import FREEABLE, MEANINGS, SURVIVORS, Command
+from kvproof.targets.command import FREEABLE, SURVIVORS, Command
 from kvproof.targets.soaked import Setting, Soaked, Violation
 from kvproof.verdict import Result, Verdict
 
 TARGET: Final = "kvproof.targets.kvoffload_soak"
 """Imported only when a soak runs: it needs torch."""
 
-COPIES: Final = 15_000
+COPIES: Final = 5_000
 """The plan, unless option `copies` says otherwise."""
 
 REQUESTS: Final = 40
 """Requests of one episode (count)."""
 
 LONGEST_PROMPT: Final = 6
-POPULAR: Final = 6
-"""How many of the latest prompts may be asked for again, or begun alike (count)."""
-
 BLOCK_BYTES: Final = 64
 PATIENCE: Final = 10_000
 """Rounds of serving after which an engine that is left alone must have come to rest; some 200 is what it takes."""
@@ -76,37 +73,38 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     planned = _planned(job)
     opened: Callable[[Setting], Soaked] = importlib.import_module(TARGET).open_soaked
     total: Counter[str] = Counter()
+    stopped = False
     with _switching_often():
         for episode in count():
-            if total["copies"] >= planned or cut():
+            stopped = stopped or (total["copies"] < planned and cut())
+            if stopped or total["copies"] >= planned:
                 break
             chance = random.Random(f"{job.seed} {job.discipline} {episode}")
             setting = _setting(chance, job.contract, episode)
-            with closing(opened(setting)) as soaked:
-                client = _Client(chance, soaked, setting)
-                try:
-                    for _ in client.episode():
+            soaked = opened(setting)
+            try:
+                with closing(soaked):
+                    for _ in _Client(chance, soaked, setting).episode():
                         copies = total["copies"] + soaked.counts["copies"]
                         progress(f"{copies:,} of {planned:,} copies, episode {episode}")
-                        if cut():
+                        stopped = cut()
+                        if stopped:
                             break
-                except Violation as violation:
-                    failure = _failure(job, episode, setting, soaked, violation)
-                    total += soaked.counts
-                    return job.result(
-                        Verdict.REFUTED,
-                        time.monotonic() - started,
-                        detail=failure.sentence,
-                        failure=failure,
-                        counts=_counts(total, planned),
-                    )
-                total += soaked.counts
+            except Violation as violation:
+                failure = _failure(job, episode, setting, soaked, violation)
+                return job.result(
+                    Verdict.REFUTED,
+                    time.monotonic() - started,
+                    detail=failure.sentence,
+                    failure=failure,
+                    counts=_counts(total + soaked.counts, planned),
+                )
+            total += soaked.counts
             total["episodes"] += 1
-    verdict = Verdict.PASSED if total["copies"] >= planned and not cut() else Verdict.UNDETERMINED
     return job.result(
-        verdict,
+        Verdict.UNDETERMINED if stopped else Verdict.PASSED,
         time.monotonic() - started,
-        detail=("" if verdict is Verdict.PASSED else f"cut short of {planned:,} copies: ") + _told(total),
+        detail=(f"cut short of {planned:,} copies: " if stopped else "") + _told(total),
         counts=_counts(total, planned),
     )
 
@@ -157,7 +155,7 @@ def _setting(chance: random.Random, contract: Contract, episode: int) -> Setting
     longest = min(LONGEST_PROMPT, device_blocks - decode)
     scope = Scope(
         device_blocks,
-        host_blocks=chance.randint(4, 8),
+        host_blocks=max(chance.randint(4, 8), chance.randint(4, 8)),
         workers=chance.choice((1, 2, 3, 4)),
         prompts=_prompts(chance, longest),
         decode=decode,
@@ -172,17 +170,17 @@ def _setting(chance: random.Random, contract: Contract, episode: int) -> Setting
         validated(scope),
         layers=chance.choice((2, 3, 4)),
         block_bytes=BLOCK_BYTES,
-        delays=None if chance.random() < 0.3 else chance.randrange(1 << 30),
+        delays=None if chance.random() < 0.4 else chance.randrange(1 << 30),
     )
 
 
 def _prompts(chance: random.Random, longest: int) -> tuple[str, ...]:
-    """Prompts of few letters: half of them are asked for again, and many others begin alike."""
-    letters = chance.choice(("ab", "abc"))
+    """Prompts of few letters: most of them are asked for again, and many others begin alike."""
+    letters, latest = chance.choice(("ab", "abc")), chance.choice((2, 3, 6))
     prompts: list[str] = []
     for _ in range(REQUESTS):
-        known = chance.choice(prompts[-POPULAR:]) if prompts else ""
-        if known and chance.random() < 0.5:
+        known = chance.choice(prompts[-latest:]) if prompts else ""
+        if known and chance.random() < 0.6:
             prompts.append(known)
             continue
         start = known[: chance.randint(0, longest)]
@@ -198,7 +196,7 @@ class _Mood(NamedTuple):
     """How one episode is driven; chances are those of one turn.
 
     haste   chance that a completion is reported when it could be
-    submit, client, reset, fault, drain, quiet   a new request, some command, a reset, misuse, a drain point, a full stop
+    submit, client, reset, fault, drain, quiet   a new request, some command, a reset, misuse, a drain point, a stop
     active  requests that are under way at once (count)
     """
 
@@ -217,8 +215,8 @@ def _mood(chance: random.Random) -> _Mood:
         haste=chance.choice((0.2, 0.6, 0.95)),
         submit=0.25,
         client=chance.choice((0.03, 0.15, 0.4)),
-        reset=chance.choice((0.002, 0.01, 0.04)),
-        fault=0.02,
+        reset=chance.choice((0.002, 0.005, 0.03)),
+        fault=0.04,
         drain=0.02,
         quiet=0.003,
         active=chance.randint(2, 8),
@@ -320,18 +318,18 @@ class _Client:
     def _command(self, phases: Mapping[int, str]) -> None:
         verb = self.chance.choice((*_OF_A_REQUEST, *_OF_NONE))
         if verb not in _OF_NONE:
-            # Now and then it means a request that has ended or never was.
-            known: Sequence[int] = [*phases, *phases, self.chance.randrange(self.requests)]
-            self._do(verb, self.chance.choice(known))
+            # Those that are loading above all; now and then one that has ended or never was.
+            loading = [request for request, phase in phases.items() if phase == "LOADING"]
+            self._do(verb, self.chance.choice([*phases, *loading * 3, self.chance.randrange(self.requests)]))
         elif verb != "launch" or self.soaked.may_schedule():
             self._do(verb)
 
     def _misuse(self) -> None:
         worker = self.chance.randrange(self.workers)
-        kind = self.chance.randrange(3)
-        if kind == 0 and self.soaked.reported():
-            self._do("duplicate_report", *self.chance.choice(self.soaked.reported()))
-        elif kind == 1:
+        reported = self.soaked.reported()
+        if reported and self._happens(0.5):
+            self._do("duplicate_report", *self.chance.choice(reported))
+        elif self._happens(0.5):
             self._do("forge_report", worker)
         else:
             self._do("free_twice", self.chance.choice(FREEABLE))

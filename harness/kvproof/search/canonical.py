@@ -6,7 +6,7 @@ that no operation can read any more are blanked: a block's bytes stay until some
 differ in dead bytes alone behave alike. (A rule that did read dead bytes would read UNWRITTEN, and be caught.)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kvmodel.block_pool import Pool
@@ -118,6 +118,12 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
                     read = share.table
                 for block in read:
                     device_row[block] = device[block]
+        unrun = [step for step in state.steps if not step.ran[worker]] if state.steps else ()
+        if unrun:
+            for step in unrun:
+                for share in step.shares:
+                    for block in share.table[share.start :]:
+                        device_row[block] = 0
         for job in state.jobs:
             pending = job.progress[worker] < COPIED
             if not pending and job.view != LIVE:
@@ -125,7 +131,8 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
             if (job.direction == STORE) == pending:
                 for pair in job.pairs:
                     block = pair.source if pending else pair.destination
-                    device_row[block] = device[block]
+                    if not (unrun and pending and _is_written_first(unrun, job, block)):
+                        device_row[block] = device[block]
             else:
                 for pair in job.pairs:
                     block = pair.source if pending else pair.destination
@@ -133,6 +140,13 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
         device_rows.append(device_row)
         host_rows.append(host_row)
     return device_rows, host_rows
+
+
+def _is_written_first(unrun: Sequence[Step], job: Job, block: int) -> bool:
+    """The store waits for a compute that writes the block: what is in it until then is never read."""
+    return any(
+        step.id <= job.after_step and any(block in share.table[share.start :] for share in step.shares) for step in unrun
+    )
 
 
 def canonical(contract: Contract, state: State) -> State:

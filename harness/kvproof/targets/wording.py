@@ -1,11 +1,13 @@
 """Between the machine's actions and the commands of traces: the same thing said as a choice, and as an order."""
 
+from kvmodel import Action, Machine, State
 from kvmodel import actions as act
-from kvmodel.state import State
+from kvmodel.policy import pressure_victim
 from kvmodel.streams import STREAMS
+from kvmodel.transfer_job import COPIED
 from kvproof.targets.command import Command
 
-_VERBS: dict[type[act.Action], str] = {
+_VERBS: dict[type[Action], str] = {
     act.Submit: "submit",
     act.Lookup: "lookup",
     act.ReleaseLookup: "release_lookup",
@@ -19,7 +21,7 @@ _VERBS: dict[type[act.Action], str] = {
 _BY_VERB = {verb: kind for kind, verb in _VERBS.items()}
 
 
-def command_of(action: act.Action) -> Command:
+def command_of(action: Action) -> Command:
     """The command that makes an engine take this action, choices left to the engine."""
     if type(action) in _VERBS:
         return Command(_VERBS[type(action)], (action[0],))  # type: ignore[misc]
@@ -47,18 +49,36 @@ def command_of(action: act.Action) -> Command:
     raise AssertionError(f"no verb for {action!r}")
 
 
-def matching(action: act.Action, command: Command) -> bool:
-    """The command asks for this action. (Whom pressure preempts is the engine's choice, not the command's.)"""
-    return command_of(action) == command
-
-
-def action_named(command: Command, offered: list[act.Action]) -> act.Action | None:
-    """The one of the offered actions that the command asks for, or None: the machine does not offer it now."""
-    return next((action for action in offered if command_of(action) == command), None)
+def action_of(machine: Machine, state: State, command: Command) -> Action | None:
+    """The action that a command asks for, choices left open; None for a command that stands for several."""
+    verb, args = command
+    if verb in _BY_VERB:
+        return _BY_VERB[verb](args[0])  # type: ignore[arg-type, call-arg]
+    match verb:
+        case "launch":
+            return act.Launch()
+        case "run":
+            return act.Run(int(args[0]), STREAMS.index(str(args[1])))
+        case "report":
+            return act.Report(int(args[0]), int(args[1]))
+        case "handle_output":
+            return act.HandleOutput()
+        case "preempt_pressure":
+            victim = pressure_victim(machine.setting, state)
+            return None if victim is None else act.PreemptUnderPressure(victim)
+        case "reset":
+            return act.Reset(*args)  # type: ignore[arg-type]
+        case "duplicate_report":
+            return act.DuplicateReport(int(args[0]), int(args[1]))
+        case "lose_report":
+            return act.LoseReport(int(args[0]), int(args[1]))
+        case "forge_report":
+            return act.ForgeReport(int(args[0]))
+        case "free_twice":
+            return act.FreeTwice(args[0])  # type: ignore[arg-type]
+    return None
 
 
 def reportable(state: State, worker: int) -> tuple[int, ...]:
     """Jobs that a worker has copied and not reported, by id."""
-    from kvmodel.transfer_job import COPIED
-
     return tuple([job.id for job in state.jobs if job.progress[worker] == COPIED])

@@ -1,0 +1,146 @@
+"""The product search: every pair of a machine's state and a target's control state, every command from each of them.
+
+A node is the pair (canonical state of the machine, control state of the target in the same names). Two ways to one
+state of the machine that leave the target in different control states are both followed: that is how stale hidden
+state is found (vLLM PR 48102).
+"""
+
+import gc
+from array import array
+from collections.abc import Callable, Hashable
+from typing import NamedTuple, Protocol
+
+from kvmodel import ACTIONS, Machine, State
+from kvproof.search.canonical import canonical_with
+from kvproof.targets import naming
+from kvproof.targets.command import Command
+from kvproof.targets.explain import Divergence, compared, explain
+from kvproof.targets.target import Offering, Snapshotting, Target
+from kvproof.targets.view import declared, offers_of
+from kvproof.targets.wording import command_of, reportable
+
+
+class Searchable(Target, Snapshotting, Offering, Protocol):
+    """What the product search needs of a target."""
+
+
+class Searched(NamedTuple):
+    """What a product search has seen.
+
+    pairs     nodes; states: distinct canonical states of the machine among them
+    edges     commands taken; finished: none is left
+    commands  from the initial state to the divergence, which is a shortest way; divergence: what is wrong there
+    actions   how often each action of the machine was taken; fields: those of the view that were compared
+    """
+
+    pairs: int
+    states: int
+    edges: int
+    finished: bool
+    commands: tuple[Command, ...]
+    divergence: Divergence | None
+    actions: dict[str, int]
+    fields: frozenset[str]
+
+
+class Product:
+    """All reachable pairs of one machine and one target, numbered in the order of their discovery.
+
+    composites  also the commands that stand for several actions: a whole scheduling call, a worker's whole batch
+    """
+
+    def __init__(self, machine: Machine, target: Searchable, composites: bool) -> None:
+        self.machine = machine
+        self.target = target
+        self.composites = composites
+        self.states: list[State] = []
+        self.snapshots: list[bytes] = []
+        self.parent = array("i")
+        self.via: list[Command | None] = []
+        self.edges = 0
+        self.taken = dict.fromkeys((kind.__name__ for kind in ACTIONS), 0)
+        self._known: dict[tuple[State, Hashable], int] = {}
+        self._canonical: dict[State, State] = {}
+
+    def search(self, cut: Callable[[], bool], progress: Callable[[str], None]) -> Searched:
+        """Take every command edge, shortest ways first. Stops at the first divergence."""
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            finished, commands, divergence = self._search(cut, progress)
+        finally:
+            if was_enabled:
+                gc.enable()
+        fields = declared(self.target.view()) | {"offers"}
+        return Searched(
+            len(self.states), len(self._canonical), self.edges, finished, commands, divergence, self.taken, fields
+        )
+
+    def _search(
+        self, cut: Callable[[], bool], progress: Callable[[str], None]
+    ) -> tuple[bool, tuple[Command, ...], Divergence | None]:
+        machine, target = self.machine, self.target
+        start = machine.initial()
+        view = target.view()
+        difference = compared(machine, start, None, None, start, view)
+        if difference is not None:
+            return False, (), difference
+        self._add(start, -1, None)
+        number = 0
+        while number < len(self.states):
+            state, snapshot = self.states[number], self.snapshots[number]
+            offered = machine.actions(state)
+            target.restore(snapshot)
+            expected, seen = offers_of(offered), target.offers()
+            if expected != seen:
+                return False, self.path(number), naming.offers(machine, state, expected, seen)
+            for command in self._commands(state, [command_of(action) for action in offered]):
+                self.edges += 1
+                target.restore(snapshot)
+                outcome = target.perform(command)
+                explained = explain(machine, state, command, outcome, target.view(), True)
+                if isinstance(explained, Divergence):
+                    return False, (*self.path(number), command), explained
+                for action in explained.actions:
+                    self.taken[type(action).__name__] += 1
+                if explained.actions:
+                    self._add(explained.state, number, command)
+            self.snapshots[number] = b""
+            number += 1
+            if not number & 127:
+                progress(f"{len(self.states):,} pairs, {self.edges:,} edges")
+                if cut():
+                    return False, (), None
+        return True, (), None
+
+    def _commands(self, state: State, single: list[Command]) -> list[Command]:
+        if not self.composites:
+            return single
+        batches = [
+            Command("report_all", (worker,))
+            for worker in range(len(state.device_contents))
+            if len(reportable(state, worker)) > 1
+        ]
+        return [*single, Command("schedule"), *batches]
+
+    def _add(self, state: State, parent: int, command: Command | None) -> None:
+        canonical, renaming = canonical_with(self.machine.setting.contract, state)
+        canonical = self._canonical.setdefault(canonical, canonical)
+        key = (canonical, self.target.control(renaming))
+        if key in self._known:
+            return
+        self._known[key] = len(self.states)
+        self.states.append(state)
+        self.snapshots.append(self.target.save())
+        self.parent.append(parent)
+        self.via.append(command)
+
+    def path(self, number: int) -> tuple[Command, ...]:
+        """A shortest way to a node."""
+        commands: list[Command] = []
+        while number > 0:
+            command = self.via[number]
+            assert command is not None
+            commands.append(command)
+            number = self.parent[number]
+        return tuple(reversed(commands))

@@ -1,0 +1,399 @@
+"""kvoffload as a target: its engine and workers on the `ledger` device, or gated on `host` with real bytes."""
+
+import pickle
+from collections.abc import Callable, Hashable
+from typing import ClassVar
+
+from kvmodel import Action
+from kvmodel import actions as act
+from kvmodel.contents import UNWRITTEN
+from kvmodel.request import ABSENT, DONE, DRAINING, LOADING, RUNNING, WAITING, Pins
+from kvmodel.request import Request as ModelRequest
+from kvmodel.setting import Setting
+from kvmodel.streams import STREAMS
+from kvmodel.transfer_job import ABANDONED, LIVE, LOAD, NONE, STORE
+from kvmodel.transfer_job import Pair as ModelPair
+from kvoffload.config import Config
+from kvoffload.devices.device import Device
+from kvoffload.devices.ledger import Ledger as LedgerDevice
+from kvoffload.engine import Engine
+from kvoffload.errors import DoubleFree, Hang, KVOffloadError, UnknownBlock
+from kvoffload.operations import Content, Stream, Tier
+from kvoffload.plan import LaunchPlan
+from kvoffload.request import Phase
+from kvoffload.runtime import Runtime
+from kvoffload.scheduler import Admission, LookupResult
+from kvoffload.step_report import Admitted, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
+from kvoffload.transfer_job import Direction, JobState
+from kvproof.search.canonical import Renaming
+from kvproof.targets import kvoffload_control
+from kvproof.targets.command import Command
+from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
+from kvproof.targets.view import JobView, ShareView, View
+
+_PHASES = {
+    Phase.WAITING: WAITING,
+    Phase.LOADING: LOADING,
+    Phase.RUNNING: RUNNING,
+    Phase.DRAINING: DRAINING,
+    Phase.DONE: DONE,
+}
+_STREAMS = {Stream.COMPUTE: 0, Stream.STORE: 1, Stream.LOAD: 2}
+_DIRECTIONS = {Direction.STORE: STORE, Direction.LOAD: LOAD}
+_VIEWS = {JobState.LIVE: LIVE, JobState.ABANDONED: ABANDONED}
+_ABSENT = ModelRequest(ABSENT)
+TORN = 1 << 30
+"""The content of a block whose layers disagree: no key is ever as large."""
+
+NEVER_ISSUED = 7
+"""How far beyond the next job id a forged completion is."""
+
+
+def config_of(setting: Setting) -> Config:
+    """The engine's configuration for a contract and a scope."""
+    contract, scope = setting.contract, setting.scope
+    return Config(
+        discipline=contract.discipline,
+        device_blocks=scope.device_blocks,
+        host_blocks=scope.host_blocks,
+        workers=scope.workers,
+        store_mode=contract.store_mode,
+        output_from=contract.output_from,
+        lazy_window=scope.lazy_window,
+    )
+
+
+class KVOffload:
+    """What the devices have in common. `device` says where it runs; see `Ledger` and `Host`."""
+
+    exact = True
+    disciplines: ClassVar[tuple[str, ...]] = ("pinning", "fencing")
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.device = self._device(setting)
+        self.runtime = Runtime(Engine.create(config_of(setting)), self.device)
+
+    def _device(self, setting: Setting) -> Device:
+        raise TypeError("use Ledger or Host")
+
+    @property
+    def engine(self) -> Engine:
+        return self.runtime.engine
+
+    def close(self) -> None:
+        self.device.close()
+
+    # Commands.
+
+    def perform(self, command: Command) -> Outcome:
+        """Carry out one command on the runtime. Typed refusals are outcomes; a double free nobody asked for is not."""
+        try:
+            answer = self._PERFORM[command.verb](self, *command.args)
+        except (DoubleFree, UnknownBlock) as error:
+            if command.verb == "free_twice":
+                return Refused(f"{type(error).__name__}: {error}")
+            return Crashed(type(error).__name__, str(error))
+        except Hang as error:
+            return Crashed("Hang", str(error))
+        except KVOffloadError as error:
+            return Refused(f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 (whatever a broken target raises is what we are here to find)
+            return Crashed(type(error).__name__, str(error))
+        if self.device.misreads:
+            misread = self.device.misreads[0]
+            return Crashed("Misread", f"worker {misread.worker} expected {misread.expected} and found {misread.found}")
+        return answer
+
+    def _submit(self, request: int) -> Answer:
+        self.engine.submit(request, self.setting.prompt_keys[request], self.setting.total_keys[request])
+        return Answer()
+
+    def _lookup(self, request: int) -> Answer:
+        found = self.engine.lookup(request)
+        if isinstance(found, LookupResult):
+            return Answer(found, (act.Lookup(request, (found.device_blocks, found.host_blocks)),))
+        return Answer(found)
+
+    def _release_lookup(self, request: int) -> Answer:
+        self.engine.release_lookup(request)
+        return Answer()
+
+    def _admit(self, request: int) -> Answer:
+        return Answer(None, (_admitted(request, self.engine.admit(request)),))
+
+    def _grow(self, request: int) -> Answer:
+        return Answer(None, (act.Grow(request, (self.engine.grow(request),)),))
+
+    def _preempt_pressure(self) -> Answer:
+        victim = self.engine.preempt_under_pressure()
+        return Answer(victim, () if victim is None else (act.PreemptUnderPressure(victim),))
+
+    def _launch(self) -> Answer:
+        return Answer(None, (self._launched(self.runtime.launch()),))
+
+    def _schedule(self) -> Answer:
+        report: StepReport = self.runtime.schedule()
+        observed: list[Action] = []
+        for event in report.events:
+            match event:
+                case Woken(request):
+                    observed.append(act.Wake(request))
+                case Preempted(request):
+                    observed.append(act.PreemptUnderPressure(request))
+                case Grown(request, block):
+                    observed.append(act.Grow(request, (block,)))
+                case LookupReleased(request):
+                    observed.append(act.ReleaseLookup(request))
+                case Admitted(request, admission):
+                    observed.append(_admitted(request, admission))
+                case Launched(plan):
+                    observed.append(self._launched(plan))
+                case _:
+                    raise TypeError(f"a scheduling call reported {event!r}")
+        return Answer(None, tuple(observed))
+
+    def _launched(self, plan: LaunchPlan) -> act.Launch:
+        """The choices of a launch. Cursors are the engine's own affair; `explain` works them out."""
+        computes = tuple(
+            [(share.request, len(share.reads), len(share.reads) + len(share.writes)) for share in plan.shares]
+        )
+        stores = tuple(
+            [
+                (self._waiting_for(copy.job), tuple([ModelPair(*pair) for pair in copy.pairs]))
+                for copy in plan.stores
+            ]
+        )
+        return act.Launch(act.Launching(computes, stores, (), plan.flush))
+
+    def _waiting_for(self, job: int) -> int:
+        request = self.engine.jobs[job].request
+        return NONE if request is None else request
+
+    def _run(self, worker: int, stream: str) -> Answer:
+        self.device.run(worker, Stream(stream))
+        return Answer()
+
+    def _report(self, worker: int, job: int) -> Answer:
+        self.runtime.deliver(worker, [job])
+        return Answer()
+
+    def _report_all(self, worker: int) -> Answer:
+        self.runtime.deliver(worker, sorted(self.device.copied(worker)))
+        return Answer()
+
+    def _wake(self, request: int) -> Answer:
+        self.engine.wake(request)
+        return Answer()
+
+    def _handle_output(self) -> Answer:
+        self.runtime.handle_output()
+        return Answer()
+
+    def _finish(self, request: int) -> Answer:
+        self.engine.finish(request)
+        return Answer()
+
+    def _preempt(self, request: int) -> Answer:
+        self.engine.preempt(request)
+        return Answer()
+
+    def _abort(self, request: int) -> Answer:
+        self.engine.abort(request)
+        return Answer()
+
+    def _reset(self, meaning: str, requests: str) -> Answer:
+        return Answer(self.engine.reset(meaning, requests))  # type: ignore[arg-type]
+
+    def _duplicate_report(self, worker: int, job: int) -> Answer:
+        self.engine.report(worker, [job])
+        return Answer()
+
+    def _lose_report(self, worker: int, job: int) -> Answer:
+        self.device.collect(worker, job)
+        return Answer()
+
+    def _forge_report(self, worker: int) -> Answer:
+        self.engine.report(worker, [self.engine.connector.next_job + NEVER_ISSUED])
+        return Answer()
+
+    def _free_twice(self, what: str) -> Answer:
+        if what == "request":
+            done = next(r.id for r in self.engine.requests.values() if r.phase is Phase.DONE)
+            self.engine.abort(done)
+        else:
+            pool = self.engine.device_pool if what == "device" else self.engine.host_pool
+            pool.release([next(iter(pool.free_blocks()))])
+        return Answer()
+
+    _PERFORM: ClassVar[dict[str, Callable[..., Answer]]] = {
+        "submit": _submit,
+        "lookup": _lookup,
+        "release_lookup": _release_lookup,
+        "admit": _admit,
+        "grow": _grow,
+        "preempt_pressure": _preempt_pressure,
+        "launch": _launch,
+        "schedule": _schedule,
+        "run": _run,
+        "report": _report,
+        "report_all": _report_all,
+        "wake": _wake,
+        "handle_output": _handle_output,
+        "finish": _finish,
+        "preempt": _preempt,
+        "abort": _abort,
+        "reset": _reset,
+        "duplicate_report": _duplicate_report,
+        "lose_report": _lose_report,
+        "forge_report": _forge_report,
+        "free_twice": _free_twice,
+    }
+
+    # What is seen.
+
+    def view(self) -> View:
+        engine = self.engine
+        device, host = engine.device_pool, engine.host_pool
+        generation = engine.scheduler.generation
+        known = engine.requests
+        requests: list[ModelRequest] = []
+        for number in range(len(self.setting.prompt_keys)):
+            request = known.get(number)
+            if request is None:
+                requests.append(_ABSENT)
+                continue
+            pins = request.pins
+            requests.append(
+                ModelRequest(
+                    _PHASES[request.phase],
+                    tuple(request.table),
+                    request.computed,
+                    request.stored,
+                    None if pins is None else Pins(pins.device, pins.host),
+                    tuple(sorted(request.jobs)),
+                    bool(request.table) and request.generation != generation,
+                    request.returns,
+                )
+            )
+        launched = engine.scheduler.launched
+        shares = (
+            ()
+            if launched is None
+            else tuple([ShareView(r, share.blocks, share.first, share.left) for r, share in launched.shares.items()])
+        )
+        return View(
+            tuple(device.counts),
+            tuple(device.cache.keys),
+            tuple(device.free_blocks()),
+            tuple(host.counts),
+            tuple(host.cache.keys),
+            tuple(host.free_blocks()),
+            tuple(requests),
+            tuple(
+                [
+                    JobView(
+                        job.id,
+                        _DIRECTIONS[job.direction],
+                        NONE if job.request is None else job.request,
+                        tuple([ModelPair(*pair) for pair in job.pairs]),
+                        _VIEWS[job.state],
+                        tuple(sorted(job.awaiting)),
+                    )
+                    for job in engine.jobs.values()
+                    if job.state is not JobState.FORGOTTEN
+                ]
+            ),
+            shares,
+            tuple([(worker, _STREAMS[stream]) for worker, stream in self.device.runnable()]),
+            (self._contents(Tier.DEVICE, device.size, generation), self._contents(Tier.HOST, host.size, generation)),
+        )
+
+    def _contents(self, tier: Tier, blocks: int, generation: int) -> tuple[tuple[int, ...], ...]:
+        content = self.device.content
+        rows: list[tuple[int, ...]] = []
+        for worker in range(self.device.workers):
+            row: list[int] = []
+            for block in range(blocks):
+                held = content(tier, worker, block)
+                if isinstance(held, Content):
+                    row.append(held.key if held.generation == generation else -held.key)
+                else:
+                    row.append(UNWRITTEN if held == "UNWRITTEN" else TORN)
+            rows.append(tuple(row))
+        return tuple(rows)
+
+    def offers(self) -> frozenset[tuple[object, ...]]:
+        engine = self.engine
+        found: list[tuple[object, ...]] = []
+        for number in engine.requests:
+            if self.setting.scope.lookups and engine.can_lookup(number):
+                found.append(("Lookup", number, None))
+            if engine.can_admit(number) and (not self.setting.scope.lookups or engine.requests[number].pins is not None):
+                found.append(("Admit", number, None))
+            if engine.can_grow(number):
+                found.append(("Grow", number, None))
+            if engine.can_wake(number):
+                found.append(("Wake", number))
+            if engine.can_finish(number):
+                found.append(("Finish", number))
+        if self.runtime.can_launch():
+            found.append(("Launch", None))
+        if self.runtime.can_handle_output():
+            found.append(("HandleOutput",))
+        victim = engine.pressure_victim()
+        if victim is not None:
+            found.append(("PreemptUnderPressure", victim))
+        return frozenset(found)
+
+
+class Ledger(KVOffload):
+    """kvoffload on the ledger device: symbolic contents, no threads, and all of its state can be copied out."""
+
+    device: LedgerDevice
+
+    def _device(self, setting: Setting) -> Device:
+        scope = setting.scope
+        return LedgerDevice.create(scope.workers, scope.device_blocks, scope.host_blocks, gated=True)
+
+    def save(self) -> bytes:
+        return pickle.dumps((self.engine, self.device), protocol=5)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Continue from a snapshot that `save` of the same setting has made in this process."""
+        engine, self.device = pickle.loads(snapshot)
+        self.runtime = Runtime(engine, self.device)
+
+    def control(self, renaming: Renaming) -> Hashable:
+        return kvoffload_control.canonical(self.engine, self.device, renaming)
+
+
+class Host(KVOffload):
+    """kvoffload on the host device, gated: real threads, real copies, every byte checked.
+
+    layers, block_bytes  of the KV tensors (count; bytes)
+    """
+
+    layers = 2
+    block_bytes = 64
+
+    def _device(self, setting: Setting) -> Device:
+        from kvoffload.devices.host import Host as HostDevice  # only now: it imports torch
+
+        scope = setting.scope
+        return HostDevice(
+            scope.workers,
+            scope.device_blocks,
+            scope.host_blocks,
+            layers=self.layers,
+            block_bytes=self.block_bytes,
+            gated=True,
+        )
+
+
+def _admitted(request: int, admission: Admission) -> act.Admit:
+    sources = tuple([pair.source for pair in admission.pairs])
+    return act.Admit(request, act.Admission(admission.device_blocks, sources, admission.fresh))
+
+
+assert STREAMS == tuple(str(stream) for stream in _STREAMS)

@@ -1,0 +1,168 @@
+"""The control state of kvoffload in canonical names: what tells two nodes of the product search apart.
+
+Everything reachable from the engine and the ledger is in it, or in the view, which is compared with the machine after
+every command and so adds nothing. FIELDS lists every field of every class: one that is not listed here stops the
+check, since a hidden variable that is left out is exactly how a bug hides (vLLM PR 48102).
+"""
+
+from collections.abc import Hashable
+from dataclasses import fields
+
+from kvoffload.block_pool import BlockPool
+from kvoffload.connectors.fencing import FencingConnector
+from kvoffload.connectors.pinning import PinningConnector
+from kvoffload.devices.ledger import Ledger, LedgerWorker
+from kvoffload.engine import Engine
+from kvoffload.launched_step import LaunchedShare, LaunchedStep
+from kvoffload.operations import Compute, Copy
+from kvoffload.prefix_cache import PrefixCache
+from kvoffload.request import Request
+from kvoffload.scheduler import Scheduler
+from kvoffload.transfer_job import TransferJob
+from kvproof.search.canonical import Renaming
+
+_CONNECTOR = {"config", "host", "device", "jobs", "next_job", "queued", "storing"}
+
+FIELDS: dict[type, set[str]] = {
+    Engine: {"config", "scheduler", "connector", "statistics"},
+    Scheduler: {"device", "connector", "requests", "launched", "next_step", "generation"},
+    PinningConnector: _CONNECTOR,
+    FencingConnector: _CONNECTOR,
+    BlockPool: {"counts", "following", "preceding", "free", "cache"},
+    PrefixCache: {"keys", "blocks"},
+    Request: {
+        "id", "prompt", "total", "phase", "table", "computed", "stored", "generation", "pins", "jobs", "returns",
+    },
+    TransferJob: {"id", "direction", "request", "pairs", "awaiting", "launched", "flush_ordered", "state"},
+    LaunchedStep: {"step", "shares"},
+    LaunchedShare: {"first", "blocks", "left"},
+    Ledger: {"workers", "gated", "misreads", "shards"},
+    LedgerWorker: {"device", "host", "computes", "stores", "loads", "unrun", "computed", "finished"},
+}  # fmt: skip
+
+
+class UnknownField(TypeError):
+    """kvoffload has state that this adapter does not know of, so that the product search could overlook it."""
+
+
+def check_fields() -> None:
+    """Raises UnknownField unless FIELDS lists exactly the fields of kvoffload's classes."""
+    for cls, known in FIELDS.items():
+        present = {field.name for field in fields(cls)}
+        if present != known:
+            odd = sorted(present ^ known)[0]
+            raise UnknownField(f"{cls.__name__}.{odd} is in one of kvoffload and kvproof.targets.kvoffload_control alone")
+
+
+check_fields()
+
+
+def canonical(engine: Engine, ledger: Ledger, renaming: Renaming) -> Hashable:
+    """The whole hidden state; equal for two engines if and only if they differ in names, statistics, and what the view
+    shows alone."""
+    scheduler, connector = engine.scheduler, engine.connector
+    next_job = connector.next_job
+    names = renaming.jobs
+
+    def job_name(job: int) -> int:
+        """Jobs that left the machine's table are named by their age: negative, and distinct."""
+        name = names.get(job)
+        return job - next_job if name is None else name
+
+    rank = [0] * len(renaming.workers)
+    for new, old in enumerate(renaming.workers):
+        rank[old] = new
+    launched = scheduler.launched
+    return (
+        _pool(scheduler.device, renaming.device),
+        _pool(connector.host, renaming.host),
+        connector.device is scheduler.device,
+        tuple(
+            [
+                (request.id, scheduler.generation - request.generation if request.generation >= 0 else -1,
+                 tuple(sorted([job_name(job) for job in request.jobs])))
+                for request in scheduler.requests.values()
+            ]
+        ),
+        None if launched is None else scheduler.next_step - launched.step,
+        tuple(
+            sorted(
+                [
+                    (
+                        job_name(job.id),
+                        job.direction,
+                        job.request,
+                        _pairs(job, renaming),
+                        sum([1 << rank[worker] for worker in job.awaiting]),
+                        job.launched,
+                        job.flush_ordered,
+                        job.state,
+                    )
+                    for job in connector.jobs.values()
+                ],
+                key=lambda row: row[0],
+            )
+        ),
+        tuple([job_name(job) for job in connector.queued]),
+        tuple(sorted(connector.storing)),
+        tuple(
+            [
+                _shard(ledger.shards[worker], scheduler.next_step, scheduler.generation, renaming, names, next_job)
+                for worker in renaming.workers
+            ]
+        ),
+    )  # fmt: skip
+
+
+def _pool(pool: BlockPool, names: list[int]) -> Hashable:
+    """The queue backwards (forwards it is in the view), its length, and the map of keys from the other side."""
+    backwards: list[int] = []
+    end = len(pool.counts)
+    block = pool.preceding[end]
+    while block != end and len(backwards) <= end:
+        backwards.append(names[block] if 0 <= block < end else -1)
+        block = pool.preceding[block]
+    return tuple(backwards), pool.free, tuple(sorted([(key, names[block]) for key, block in pool.cache.blocks.items()]))
+
+
+def _pairs(job: TransferJob, renaming: Renaming) -> tuple[tuple[int, int, int], ...]:
+    if job.direction == "STORE":
+        source, target = renaming.device, renaming.host
+    else:
+        source, target = renaming.host, renaming.device
+    return tuple([(source[pair.source], target[pair.destination], pair.key) for pair in job.pairs])
+
+
+def _shard(
+    shard: LedgerWorker, next_step: int, generation: int, renaming: Renaming, names: dict[int, int], next_job: int
+) -> Hashable:
+    """Operations that have not run, with those of their waits that matter still."""
+
+    def waits(jobs: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted([names.get(job, job - next_job) for job in jobs if job in shard.unrun]))
+
+    def copy(operation: Copy) -> Hashable:
+        return names.get(operation.job, operation.job - next_job), max(operation.step - shard.computed, -1), waits(operation.jobs)
+
+    def compute(operation: Compute) -> Hashable:
+        device = renaming.device
+        return (
+            tuple(
+                [
+                    (
+                        tuple([(device[block], key, generation - of) for block, (key, of) in share.reads]),
+                        tuple([(device[block], key, generation - of) for block, (key, of) in share.writes]),
+                    )
+                    for share in operation.shares
+                ]
+            ),
+            waits(operation.jobs),
+        )
+
+    return (
+        next_step - shard.computed,
+        tuple([compute(operation) for operation in shard.computes]),
+        tuple([copy(operation) for operation in shard.stores]),
+        tuple([copy(operation) for operation in shard.loads]),
+        tuple(sorted([names.get(job, job - next_job) for job in shard.finished])),
+    )

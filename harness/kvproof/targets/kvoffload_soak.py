@@ -1,0 +1,502 @@
+"""kvoffload, soaked: a real runtime on the free-running host device, with books beside it and its bytes looked at."""
+
+import pickle
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+from kvmodel.scope import sequences
+from kvoffload.config import Config
+from kvoffload.devices.host import Host
+from kvoffload.engine import Engine
+from kvoffload.errors import (
+    DoubleFree,
+    Hang,
+    KVOffloadError,
+    NothingToLaunch,
+    NotRunnable,
+    OutOfBlocks,
+    UnknownJob,
+    UnknownRequest,
+    WrongPhase,
+)
+from kvoffload.ids import Meaning, Survivors
+from kvoffload.operations import Content, Operation, Tier, Unreadable
+from kvoffload.plan import LaunchPlan
+from kvoffload.request import Phase
+from kvoffload.runtime import Runtime
+from kvoffload.step_report import Admitted, Launched, Preempted, StepReport
+from kvproof.targets.command import Command, request_name
+from kvproof.targets.kvoffload_soak_books import BookedJob, Books
+from kvproof.targets.kvoffload_soak_notes import note
+from kvproof.targets.soaked import Setting, Soaked, Violation
+
+WATCHDOG_S: Final = 20.0
+"""Seconds after which a stream that neither rests nor ends is taken for hung."""
+
+STIR_S: Final = 0.0002
+"""The longest wait for a stream to begin something."""
+
+REMEMBERED: Final = 40
+"""How many reports are remembered, to be repeated."""
+
+KEPT_ENDED: Final = 3
+"""How many requests that have ended the engine is left with, so that commands meet some."""
+
+UNDOCUMENTED: Final = "work-remaining-keeps-the-engine-stepping"
+"""What an exception breaks that no method documents: it is neither an answer nor a refusal (as in `conform`)."""
+
+_REQUEST_REFUSALS: Final = (UnknownRequest, WrongPhase)
+_REFUSALS: Final[Mapping[str, tuple[type[Exception], ...]]] = {
+    "submit": (WrongPhase,),
+    "preempt": _REQUEST_REFUSALS,
+    "abort": _REQUEST_REFUSALS,
+    "lookup": _REQUEST_REFUSALS,
+    "release_lookup": _REQUEST_REFUSALS,
+    "admit": (*_REQUEST_REFUSALS, OutOfBlocks),
+    "grow": (*_REQUEST_REFUSALS, OutOfBlocks),
+    "wake": _REQUEST_REFUSALS,
+    "finish": _REQUEST_REFUSALS,
+    "launch": (NothingToLaunch,),
+    "handle_output": (NotRunnable,),
+}
+"""What each command may be refused with, as `Engine` documents it. The others are never refused."""
+
+_Answer = TypeVar("_Answer")
+
+
+class KVOffload:
+    """One engine with its device, from creation to `close`. It is a `Soaked`; see there.
+
+    All of it runs on one thread, but for `_began`, which the streams' own threads call.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        contract, scope = setting.contract, setting.scope
+        self.counts: Counter[str] = Counter()
+        self._scope = scope
+        self._keys = sequences(scope)
+        self._books = Books(contract, scope.workers, self._keys)
+        self._log: list[tuple[Command, object]] = []
+        self._at: int | None = None
+        self._reports: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
+        self._stir = threading.Event()
+        self._engine = Engine.create(
+            Config(
+                contract.discipline,
+                scope.device_blocks,
+                scope.host_blocks,
+                scope.workers,
+                contract.store_mode,
+                contract.output_from,
+                scope.lazy_window,
+            )
+        )
+        self._device = Host(
+            scope.workers,
+            scope.device_blocks,
+            scope.host_blocks,
+            layers=setting.layers,
+            block_bytes=setting.block_bytes,
+            delays=setting.delays,
+            watchdog=WATCHDOG_S,
+            on_run=self._began,
+        )
+        self._runtime = Runtime(self._engine, self._device)
+        self._verbs: Mapping[str, Callable[..., object]] = {
+            "submit": self._submit,
+            "preempt": partial(self._leave, self._engine.preempt),
+            "abort": partial(self._leave, self._engine.abort),
+            "reset": self._reset,
+            "lookup": self._engine.lookup,
+            "release_lookup": self._engine.release_lookup,
+            "admit": self._admit,
+            "grow": self._engine.grow,
+            "preempt_pressure": self._preempt_under_pressure,
+            "launch": self._launch,
+            "finish": self._finish,
+            "schedule": self._schedule,
+            "wake": self._engine.wake,
+            "handle_output": self._runtime.handle_output,
+            "duplicate_report": self._duplicate_report,
+            "forge_report": self._forge_report,
+            "free_twice": self._free_twice,
+        }
+
+    # Driving.
+
+    def perform(self, command: Command) -> bool:
+        verb, args = command
+        refusals = _REFUSALS.get(verb, ())
+        before = pickle.dumps(self._engine, pickle.HIGHEST_PROTOCOL) if refusals else b""
+        position = self._at = self._logged(command)
+        try:
+            outcome = self._ask(partial(self._verbs[verb], *args), refusals)
+        except refusals as refusal:
+            self._unchanged(before, f"{command} was refused with {type(refusal).__name__}")
+            self.counts["refusals"] += 1
+            del self._log[position]
+            self._at = None
+            return False
+        did = not (outcome is False or (isinstance(outcome, StepReport) and not outcome.events))
+        self._log[position] = (command, outcome)
+        self._look()
+        self._collect()
+        self._at = None
+        if not did:
+            del self._log[position]
+        return did
+
+    def report(self, worker: int, jobs: Sequence[int]) -> None:
+        for number in jobs:
+            self._at = self._logged(Command("report", (worker, number)))
+        batch = [self._books.jobs[number] for number in jobs]
+        caches = ("device", self._engine.device_pool.cache), ("host", self._engine.host_pool.cache)
+        before = [dict(cache.blocks) for _, cache in caches]
+        self._ask(lambda: self._runtime.deliver(worker, jobs))
+        complete = self._books.reported(worker, jobs)
+        for (tier, cache), cached in zip(caches, before, strict=True):
+            of_tier = [job for job in batch if job.store is (tier == "host")]
+            self._books.check_published(
+                tier, cached, cache.blocks, of_tier, [job for job in complete if job in of_tier]
+            )
+        for job in batch:
+            blocks = len(job.pairs)
+            self.counts.update({"copies": blocks, "stored" if job.store else "loaded": blocks})
+        for job in complete:
+            self.counts[f"{'stores' if job.store else 'loads'}{'' if job.view == 'LIVE' else ' dropped'}"] += 1
+        self._reports.extend((worker, number) for number in jobs)
+        self._look()
+        self._at = None
+
+    # Asking.
+
+    def phases(self) -> Mapping[int, str]:
+        return {n: str(request.phase) for n, request in self._engine.requests.items() if request.phase != Phase.DONE}
+
+    def copied(self) -> tuple[tuple[int, ...], ...]:
+        return self._ask(lambda: tuple(self._device.copied(worker) for worker in range(self._scope.workers)))
+
+    def reported(self) -> Sequence[tuple[int, int]]:
+        jobs = self._books.jobs
+        return [(worker, job) for worker, job in self._reports if job in jobs] or self._reports
+
+    def may_schedule(self) -> bool:
+        return self._ask(self._runtime.may_launch)
+
+    def output_ready(self) -> bool:
+        return self._ask(self._runtime.can_handle_output)
+
+    def finishable(self) -> Sequence[int]:
+        return [number for number in self._engine.requests if self._engine.can_finish(number)]
+
+    def wait(self) -> None:
+        self._stir.clear()
+        self._stir.wait(STIR_S)
+
+    def log(self) -> tuple[tuple[Command, str], ...]:
+        known = list(self._log) if self._at is None else self._log[: self._at + 1]
+        return tuple((command, note(outcome)) for command, outcome in known)
+
+    def close(self) -> None:
+        self._ask(self._device.close)
+
+    # Judging.
+
+    def drain(self) -> None:
+        self._ask(self._device.drain)
+        self._look()
+        self._books.check_stepping(self._engine)
+        workers = range(self._scope.workers)
+        for tier, pool in ((Tier.DEVICE, self._engine.device_pool), (Tier.HOST, self._engine.host_pool)):
+            for key, block in pool.cache.blocks.items():
+                for worker in workers:
+                    expected = Content(key, self._books.generation)
+                    self._holds(worker, tier, block, expected, "published-after-all-copied", "can be hit as")
+        for job in self._books.jobs.values():
+            self._ran(job)
+            if job.launched and job.view == "LIVE":
+                self._copied_right(job)
+        for number, request in self._engine.requests.items():
+            if request.phase is Phase.RUNNING:
+                for worker in workers:
+                    self._reads_right(worker, number)
+        self.counts["drains"] += 1
+
+    def judge_rest(self) -> None:
+        waiting = self.phases()
+        left = [str(job) for job in self._books.jobs.values()]
+        if waiting:
+            number, phase = next(iter(waiting.items()))
+            waits = sorted(self._engine.requests[number].jobs)
+            because = f", it waits for jobs {waits}" if waits else ""
+            raise Violation(
+                "every-request-can-finish",
+                f"{request_name(number)} is {phase} for ever: all copies have run and were reported, and scheduling "
+                f"does nothing{because}; transfers left: {', '.join(left) or 'none'}.",
+                "request stuck",
+                phase,
+            )
+        if left:
+            raise Violation("everything-drains", f"Nothing more will happen, and {left[0]} is left.", "job stuck")
+
+    # The verbs.
+
+    def _submit(self, request: int) -> None:
+        self._engine.submit(request, self._keys.prompt[request], self._keys.total[request])
+        self.counts["requests"] += 1
+
+    def _leave(self, method: Callable[[int], None], request: int) -> None:
+        method(request)
+        self._books.left(request)
+        self.counts["aborts" if method == self._engine.abort else "preemptions"] += 1
+
+    def _reset(self, meaning: Meaning, requests: Survivors) -> str:
+        answer = self._engine.reset(meaning, requests)
+        self._books.reset(self._engine, meaning, answer)
+        self.counts["resets"] += 1
+        self.counts["resets answered False"] += not answer
+        return f"answered {answer}"
+
+    def _admit(self, request: int) -> object:
+        admission = self._engine.admit(request)
+        self._books.admitted(request, admission)
+        return admission
+
+    def _preempt_under_pressure(self) -> object:
+        victim = self._engine.preempt_under_pressure()
+        self.counts["preempted under pressure"] += victim is not None
+        return False if victim is None else f"preempts {request_name(victim)}"
+
+    def _launch(self) -> LaunchPlan:
+        plan = self._runtime.launch()
+        self._launched(plan)
+        return plan
+
+    def _launched(self, plan: LaunchPlan) -> None:
+        self._books.launched(plan, self._has_run, self._engine.host_pool.cache.blocks)
+        self.counts["launches"] += 1
+        self.counts["flushed"] += len(plan.flush)
+
+    def _has_run(self, worker: int, job: int) -> bool:
+        """Asked only about jobs that this worker has not reported."""
+        return job in self._device.copied(worker)
+
+    def _finish(self, request: int) -> None:
+        if self._engine.can_finish(request):
+            for worker in range(1 if self._engine.config.output_from == "first" else self._scope.workers):
+                self._reads_right(worker, request)
+        self._engine.finish(request)
+        self.counts["finished"] += 1
+
+    def _schedule(self) -> StepReport:
+        report = self._runtime.schedule()
+        for event in report.events:
+            match event:
+                case Admitted(request, admission):
+                    self._books.admitted(request, admission)
+                    self.counts["device hits"] += len(admission.device_blocks)
+                case Preempted():
+                    self.counts["preempted under pressure"] += 1
+                case Launched(plan):
+                    self._launched(plan)
+                case _:
+                    pass
+        return report
+
+    def _duplicate_report(self, worker: int, job: int) -> None:
+        """What was reported before changes nothing, but for the count of stale reports."""
+        before = pickle.dumps(self._engine.scheduler, pickle.HIGHEST_PROTOCOL)
+        self._engine.report(worker, [job])
+        if _changed(self._engine.scheduler, before):
+            raise Violation(
+                "stale-completions-change-nothing",
+                f"w{worker} reported job {job} again, and that changed the engine's state.",
+                "repeated report",
+            )
+        self.counts["repeated reports"] += 1
+
+    def _forge_report(self, worker: int) -> str:
+        def forge() -> None:
+            never = self._engine.connector.next_job
+            known = [number for number in self._engine.jobs if worker in self._engine.jobs[number].awaiting][:1]
+            self._engine.report(worker, [*known, never])
+
+        return self._must_refuse(forge, UnknownJob, "stale-completions-change-nothing", "a job that never was")
+
+    def _free_twice(self, what: str) -> str:
+        if what == "request":
+            ended = [*self._ended(), len(self._keys.prompt)]
+            return self._must_refuse(
+                lambda: self._engine.abort(ended[0]),
+                UnknownRequest,
+                "no-double-free",
+                "the abort of a request that has ended",
+            )
+        pool = self._engine.device_pool if what == "device" else self._engine.host_pool
+        free = next(pool.free_blocks(), None)
+        if free is not None:
+            self._must_refuse(lambda: pool.release([free]), DoubleFree, "no-double-free", f"a free {what} block")
+        block = max(range(pool.size), key=pool.counts.__getitem__)
+        too_often = [block] * (pool.counts[block] + 1)
+        return self._must_refuse(
+            lambda: pool.release(too_often), DoubleFree, "no-double-free", f"a {what} block once too often in one call"
+        )
+
+    # Parts.
+
+    def _ended(self) -> Sequence[int]:
+        return [number for number, request in self._engine.requests.items() if request.phase is Phase.DONE]
+
+    def _logged(self, command: Command) -> int:
+        """Put a command at the end of the log. Only this thread takes entries out again, so its place is known."""
+        position = len(self._log)
+        self._log.append((command, None))
+        while self._log[position][0] is not command:  # streams' threads append too
+            position += 1
+        return position
+
+    def _began(self, worker: int, operation: Operation) -> None:
+        """On a stream's thread. Appending to a list is atomic."""
+        self._log.append((Command("run", (worker, str(operation.stream))), None))
+        self._stir.set()
+
+    def _ask(self, method: Callable[[], _Answer], refusals: tuple[type[Exception], ...] = ()) -> _Answer:
+        """What the method answers, or one of these refusals; everything else that it raises is a violation."""
+        try:
+            return method()
+        except Violation:
+            raise
+        except Exception as error:
+            if isinstance(error, refusals):
+                raise
+            raise _raised(error) from error
+
+    def _must_refuse(
+        self, method: Callable[[], None], refusal: type[KVOffloadError], property_name: str, what: str
+    ) -> str:
+        before = pickle.dumps(self._engine, pickle.HIGHEST_PROTOCOL)
+        try:
+            self._ask(method, (refusal,))
+        except refusal as error:
+            self._unchanged(before, f"{what} was refused with {refusal.__name__}")
+            self.counts["faults refused"] += 1
+            return f"refused: {error}"
+        raise Violation(
+            property_name,
+            f"The engine accepted {what}.",
+            "accepted",
+            contract=f"{refusal.__name__}",
+            target="no refusal",
+        )
+
+    def _unchanged(self, before: bytes, what: str) -> None:
+        if _changed(self._engine, before):
+            raise Violation("refused-changes-nothing", f"{what}, and that changed the engine's state.", "refused")
+
+    def _collect(self) -> None:
+        for number in self._ended()[:-KEPT_ENDED]:
+            self._ask(partial(self._engine.collect, number))
+
+    def _look(self) -> None:
+        """Whatever can be seen without stopping the streams."""
+        for misread in self._device.misreads:
+            self._misheld(
+                misread.worker,
+                Tier.DEVICE,
+                misread.block,
+                misread.expected,
+                misread.found,
+                "reads-what-was-written",
+                f"was read by step {misread.step} as",
+            )
+        self._books.check(self._engine)
+
+    def _ran(self, job: BookedJob) -> None:
+        """The streams are empty."""
+        for worker in range(self._scope.workers if job.launched else 0):
+            if worker not in job.reported and not self._has_run(worker, job.id):
+                raise Violation(
+                    "everything-drains",
+                    f"The streams of w{worker} are empty, and {job} was launched and has not run there.",
+                    "operation lost",
+                )
+
+    def _copied_right(self, job: BookedJob) -> None:
+        """It has run everywhere and is LIVE: it will be published."""
+        tier = Tier.HOST if job.store else Tier.DEVICE
+        for _, block, key in job.pairs:
+            for worker in range(self._scope.workers):
+                expected = Content(key, self._books.generation)
+                self._holds(worker, tier, block, expected, "reads-what-was-written", f"was written by {job} as")
+
+    def _reads_right(self, worker: int, request: int) -> None:
+        running = self._engine.requests[request]
+        for position in range(running.computed):
+            expected = self._books.content(request, position)
+            what = f"is read by {request_name(request)} as"
+            self._holds(worker, Tier.DEVICE, running.table[position], expected, "reads-what-was-written", what)
+
+    def _holds(self, worker: int, tier: Tier, block: int, expected: Content, property_name: str, what: str) -> None:
+        found = self._ask(lambda: self._device.content(tier, worker, block))
+        self.counts["blocks checked"] += 1
+        if found != expected:
+            self._misheld(worker, tier, block, expected, found, property_name, what)
+
+    def _misheld(
+        self,
+        worker: int,
+        tier: Tier,
+        block: int,
+        expected: Content,
+        found: Content | Unreadable,
+        property_name: str,
+        what: str,
+    ) -> None:
+        self._at = None  # who wrote these bytes is in the whole log
+        old = isinstance(found, Content) and found.key == expected.key and found.generation < expected.generation
+        name = f"{tier[0]}{block} on w{worker}"
+        raise Violation(
+            self._books.serves_old if old else property_name,
+            f"{str(tier).capitalize()} block {name} {what} {self._told(expected)}, and holds {self._told(found)}.",
+            "bytes",
+            str(tier),
+            what.partition(" by ")[0],
+            contract=f"{name} holds {self._told(expected)}",
+            target=f"{name} holds {self._told(found)}",
+        )
+
+    def _told(self, content: Content | Unreadable) -> str:
+        if isinstance(content, Unreadable):
+            return f"{content} bytes"
+        age = self._books.generation - content.generation
+        return self._books.name(content.key) + (f" from {age} weight change{'s' * (age > 1)} ago" if age else "")
+
+
+def _raised(error: Exception) -> Violation:
+    if isinstance(error, DoubleFree):
+        return Violation("no-double-free", f"The engine freed a block twice: {error}.", "raised")
+    if isinstance(error, Hang):
+        return Violation("everything-drains", f"The streams hang: {error}.", "hang")
+    kind = type(error).__name__
+    return Violation(
+        UNDOCUMENTED,
+        f"The engine raised {kind} ({error}), which is no documented refusal of what it was asked.",
+        "raised",
+        kind,
+    )
+
+
+def _changed(state: object, before: bytes) -> bool:
+    """Does it differ from what was pickled before? Equal objects may pickle differently, hence the second look."""
+    if pickle.dumps(state, pickle.HIGHEST_PROTOCOL) == before:
+        return False
+    restored: object = pickle.loads(before)
+    return restored != state
+
+
+def open_soaked(setting: Setting) -> Soaked:
+    """A new engine on a new device, whose threads run until it is closed."""
+    return KVOffload(setting)

@@ -1,0 +1,122 @@
+"""The view: what can be seen of a target after every command, and what the machine says should be seen there."""
+
+from typing import NamedTuple
+
+from kvmodel import Action, Machine, State
+from kvmodel import actions as act
+from kvmodel.contents import Contents
+from kvmodel.launched_step import awaited
+from kvmodel.request import Request
+from kvmodel.streams import runnable
+from kvmodel.transfer_job import FORGOTTEN, REPORTED, Pair
+
+Blocks = tuple[int, ...]
+
+
+class JobView(NamedTuple):
+    """A transfer that the scheduler has not dropped. awaiting: workers that have not reported it, in order."""
+
+    id: int
+    direction: int
+    request: int
+    pairs: tuple[Pair, ...]
+    view: int
+    awaiting: tuple[int, ...]
+
+
+class ShareView(NamedTuple):
+    """One request's part of the launched step whose output is awaited."""
+
+    request: int
+    table: Blocks
+    start: int
+    left: bool
+
+
+class View(NamedTuple):
+    """What a target shows. A field that is None is not declared, and not compared; reports say how many were.
+
+    device_refs, host_refs  references of each block
+    device_keys, host_keys  key that can be hit in each block, 0: none
+    device_free, host_free  free blocks, the next one to be taken first
+    requests  each with phase, table, progress, pins and the jobs it waits for (ids in order)
+    jobs      by id, without those that were forgotten
+    launched  the step whose output is awaited; empty: none
+    runnable  (worker, stream) whose oldest operation could run now
+    contents  of every block on every worker: device, then host
+    offers    what the scheduler would do next if it was asked: keys of actions
+    """
+
+    device_refs: Blocks | None = None
+    device_keys: Blocks | None = None
+    device_free: Blocks | None = None
+    host_refs: Blocks | None = None
+    host_keys: Blocks | None = None
+    host_free: Blocks | None = None
+    requests: tuple[Request, ...] | None = None
+    jobs: tuple[JobView, ...] | None = None
+    launched: tuple[ShareView, ...] | None = None
+    runnable: tuple[tuple[int, int], ...] | None = None
+    contents: tuple[Contents, Contents] | None = None
+    offers: frozenset[tuple[object, ...]] | None = None
+
+
+FIELDS = View._fields
+
+OFFERED = (
+    act.Lookup,
+    act.Admit,
+    act.Grow,
+    act.Launch,
+    act.Wake,
+    act.Finish,
+    act.HandleOutput,
+    act.PreemptUnderPressure,
+)
+"""Actions whether to take which is the scheduler's decision: those that `offers` lists."""
+
+
+def declared(view: View) -> frozenset[str]:
+    """Names of the fields that a target declares."""
+    return frozenset(name for name, value in zip(FIELDS, view, strict=True) if value is not None)
+
+
+def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) -> View:
+    """What the machine says should be seen in this state."""
+    step = awaited(state.steps)
+    return View(
+        state.device.refs,
+        state.device.keys,
+        state.device.free,
+        state.host.refs,
+        state.host.keys,
+        state.host.free,
+        state.requests,
+        tuple(
+            [
+                JobView(
+                    job.id,
+                    job.direction,
+                    job.request,
+                    job.pairs,
+                    job.view,
+                    tuple([worker for worker, progress in enumerate(job.progress) if progress != REPORTED]),
+                )
+                for job in state.jobs
+                if job.view != FORGOTTEN
+            ]
+        ),
+        tuple([ShareView(s.request, s.table, s.start, s.left) for s in step.shares]) if step is not None else (),
+        tuple(runnable(state)),
+        (state.device_contents, state.host_contents),
+        offers,
+    )
+
+
+def offers_of(actions: list[Action]) -> frozenset[tuple[object, ...]]:
+    """Keys of what the machine's scheduler may do next, among all that is possible."""
+    return frozenset([act.key(action) for action in actions if isinstance(action, OFFERED)])
+
+
+def offers_in(machine: Machine, state: State) -> frozenset[tuple[object, ...]]:
+    return offers_of(machine.actions(state))
