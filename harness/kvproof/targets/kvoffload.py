@@ -22,7 +22,7 @@ from kvoffload.operations import Content, Stream, Tier
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
-from kvoffload.scheduler import Admission, LookupResult
+from kvoffload.scheduler import Admission, Deferred
 from kvoffload.step_report import Admitted, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
 from kvoffload.transfer_job import Direction, JobState
 from kvproof.search.canonical import Renaming
@@ -109,11 +109,11 @@ class KVOffload:
         self.engine.submit(request, self.setting.prompt_keys[request], self.setting.total_keys[request])
         return Answer()
 
-    def _lookup(self, request: int) -> Answer:
+    def _lookup(self, request: int) -> Outcome:
         found = self.engine.lookup(request)
-        if isinstance(found, LookupResult):
-            return Answer(found, (act.Lookup(request, (found.device_blocks, found.host_blocks)),))
-        return Answer(found)
+        if isinstance(found, Deferred):
+            return Refused(f"Deferred: {found.cause}")
+        return Answer(found, (act.Lookup(request, (found.device_blocks, found.host_blocks)),))
 
     def _release_lookup(self, request: int) -> Answer:
         self.engine.release_lookup(request)
@@ -226,7 +226,7 @@ class KVOffload:
             pool.release([next(iter(pool.free_blocks()))])
         return Answer()
 
-    _PERFORM: ClassVar[dict[str, Callable[..., Answer]]] = {
+    _PERFORM: ClassVar[dict[str, Callable[..., Outcome]]] = {
         "submit": _submit,
         "lookup": _lookup,
         "release_lookup": _release_lookup,

@@ -50,7 +50,10 @@ def offered(setting: Setting, state: State) -> bool:
 def check(setting: Setting, state: State, action: actions.Launch) -> None:
     if is_awaiting_output(state) or is_lagging(state):
         raise Forbidden("launch", "a step is launched before the one before it is done")
-    if action.choice is not None:
+    if action.choice is None:
+        if not has_work(setting, state):
+            raise Forbidden("launch", "a launch would carry neither compute nor copies")
+    else:
         _check_choice(setting, state, action.choice)
 
 
