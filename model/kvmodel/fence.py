@@ -9,7 +9,9 @@ from kvmodel.transfer_job import STORE, Job, Pair, is_copied_everywhere, is_queu
 
 
 @guard
-def conflicts(job: Job, device_writes: set[int], host_writes: set[int], device_reads: set[int], host_reads: set[int]) -> bool:
+def conflicts(
+    job: Job, device_writes: set[int], host_writes: set[int], device_reads: set[int], host_reads: set[int]
+) -> bool:
     """The job's copies and the launch touch one block, and one of them writes it."""
     if job.direction == STORE:
         source_writes, destination_uses = device_writes, host_writes | host_reads

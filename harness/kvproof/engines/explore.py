@@ -42,14 +42,24 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         if explored.violation is not None:
             failure = _failure(job, variant, explored.violation)
             return job.result(
-                Verdict.REFUTED, seconds, states=total.states, transitions=total.transitions, failure=failure, counts=total.counts
+                Verdict.REFUTED,
+                seconds,
+                states=total.states,
+                transitions=total.transitions,
+                failure=failure,
+                counts=total.counts,
             )
         if not explored.finished:
             detail = f"cut short after {explored.states:,} states of {variant.name}"
             if wanted:
                 detail += f", {done} of {len(todo)} variants done"
             return job.result(
-                Verdict.UNDETERMINED, seconds, states=total.states, transitions=total.transitions, detail=detail, counts=total.counts
+                Verdict.UNDETERMINED,
+                seconds,
+                states=total.states,
+                transitions=total.transitions,
+                detail=detail,
+                counts=total.counts,
             )
     detail = f"{len(todo)} variants" if wanted else f"depth {explored.depth}"
     return job.result(
@@ -83,7 +93,11 @@ def _added(total: _Sum, explored: Explored, guards: dict[str, int]) -> _Sum:
 def _failure(job: Job, variant: Variant, violation: Violation) -> Failure:
     machine = Machine(variant.contract, variant.scope)
     commands: list[Command] = [command_of(action) for action in retold(machine, violation.path)]
-    cycle = "; then for ever: " + ", ".join(str(command_of(action)) for action in violation.cycle) if violation.cycle else ""
+    cycle = (
+        "; then for ever: " + ", ".join(str(command_of(action)) for action in violation.cycle)
+        if violation.cycle
+        else ""
+    )
     return Failure(
         property=violation.property,
         sentence=violation.sentence[:1].upper() + violation.sentence[1:] + cycle + ".",

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from kvmodel.block_pool import Pool
 from kvmodel.contents import Contents
 from kvmodel.contract import Contract
-from kvmodel.request import LOADING, RUNNING, Pins, Request
 from kvmodel.launched_step import Share, Step
-
+from kvmodel.request import LOADING, RUNNING, Pins, Request
 from kvmodel.state import State
 from kvmodel.transfer_job import COPIED, LIVE, NONE, STORE, Job, Pair
 
@@ -62,9 +61,6 @@ def _names(
                 names[block] = fresh
                 fresh += 1
     return names, names == list(range(blocks))
-
-
-
 
 
 def _device_occurrences(state: State) -> list[int]:
@@ -145,7 +141,8 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
 def _is_written_first(unrun: Sequence[Step], job: Job, block: int) -> bool:
     """The store waits for a compute that writes the block: what is in it until then is never read."""
     return any(
-        step.id <= job.after_step and any(block in share.table[share.start :] for share in step.shares) for step in unrun
+        step.id <= job.after_step and any(block in share.table[share.start :] for share in step.shares)
+        for step in unrun
     )
 
 
@@ -209,7 +206,9 @@ def _request_renamed(request: Request, renaming: Renaming) -> Request:
     phase, table, computed, stored, pins, jobs, outdated, returns = request
     if pins is not None:
         host = renaming.host
-        pins = Pins(tuple([renaming.device[block] for block in pins.device]), tuple([host[block] for block in pins.host]))
+        pins = Pins(
+            tuple([renaming.device[block] for block in pins.device]), tuple([host[block] for block in pins.host])
+        )
     elif not table and not jobs:
         return request
     device, ids = renaming.device, renaming.jobs

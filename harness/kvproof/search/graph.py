@@ -12,7 +12,6 @@ from kvproof.search.canonical import canonical
 from kvproof.search.liveness import Edges, cannot_reach, components, cyclic_core
 from kvspecs.catalogue import LIVENESS, SAFETY, STEPPING
 from kvspecs.liveness.work_remaining_keeps_the_engine_stepping import stands_still
-from kvspecs.property import Broken
 
 KIND = {kind: code for code, kind in enumerate(ACTIONS)}
 CODE = {kind.__name__: code for kind, code in KIND.items()}
@@ -187,7 +186,9 @@ class Graph:
                         steps.append(action)
                 possible = here if possible is None else possible & here
             if possible is not None and possible <= done:
-                sentence = f"{len(component)} states are visited for ever although everything that stays possible is done"
+                sentence = (
+                    f"{len(component)} states are visited for ever although everything that stays possible is done"
+                )
                 return Violation(name, sentence, self.path(min(component)), steps[:8])
         return None
 

@@ -61,9 +61,11 @@ EXCLUSIVE = frozenset({frozenset({"decode", "pressure"})})
 def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[Variant]:
     """The base with each mode alone, or with every pair of modes."""
     base = Variant(name, scope, contract)
-    chosen = [(mode,) for mode in MODES] if not pairs else [
-        pair for pair in combinations(MODES, 2) if frozenset(pair) not in EXCLUSIVE
-    ]
+    chosen = (
+        [(mode,) for mode in MODES]
+        if not pairs
+        else [pair for pair in combinations(MODES, 2) if frozenset(pair) not in EXCLUSIVE]
+    )
     return [_varied(base, modes) for modes in chosen]
 
 

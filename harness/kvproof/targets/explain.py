@@ -6,9 +6,8 @@ into the contract's order, has the machine judge each, and compares what is seen
 
 from typing import NamedTuple
 
-from kvmodel import Action, Forbidden, Machine, State
+from kvmodel import Action, Forbidden, Machine, State, policy
 from kvmodel import actions as act
-from kvmodel import policy
 from kvmodel.transfer_job import NONE, is_copied_everywhere
 from kvproof.targets import naming
 from kvproof.targets.command import Command
@@ -16,6 +15,7 @@ from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import FIELDS, View, expected
 from kvproof.targets.wording import action_of, reportable
+from kvspecs.catalogue import NAMES, STEPPING
 
 
 class Explained(NamedTuple):
@@ -38,6 +38,14 @@ ORDER: dict[type[Action], int] = {
     act.Launch: 6,
 }
 """In which order one scheduling call takes its actions; those of one rank stay in the engine's order."""
+
+_CRASHES = {
+    "DoubleFree": "no-double-free",
+    "UnknownBlock": "no-use-after-free",
+    "Misread": "reads-what-was-written",
+    "Hang": "everything-drains",
+}
+"""The property that a crash breaks, by the name of its error; any other: the engine does not go on stepping."""
 
 ALWAYS_REFUSED = (act.ForgeReport, act.FreeTwice)
 """Faults that an engine must refuse, by an error."""
@@ -147,9 +155,7 @@ def _lookup_hits(machine: Machine, state: State, number: int) -> tuple[tuple[int
 
 
 def _crash(command: Command, outcome: Crashed) -> Divergence:
-    name = {"DoubleFree": "no-double-free", "Hang": "everything-drains"}.get(
-        outcome.error, "work-remaining-keeps-the-engine-stepping"
-    )
+    name = outcome.error if outcome.error in NAMES else _CRASHES.get(outcome.error, STEPPING.name)
     sentence = f"The target failed with {outcome.error} on {command}: {outcome.message}."
     return Divergence(
         name,

@@ -159,10 +159,7 @@ class KVOffload:
             [(share.request, len(share.reads), len(share.reads) + len(share.writes)) for share in plan.shares]
         )
         stores = tuple(
-            [
-                (self._waiting_for(copy.job), tuple([ModelPair(*pair) for pair in copy.pairs]))
-                for copy in plan.stores
-            ]
+            [(self._waiting_for(copy.job), tuple([ModelPair(*pair) for pair in copy.pairs])) for copy in plan.stores]
         )
         return act.Launch(act.Launching(computes, stores, (), plan.flush))
 
@@ -329,7 +326,9 @@ class KVOffload:
         for number in engine.requests:
             if self.setting.scope.lookups and engine.can_lookup(number):
                 found.append(("Lookup", number, None))
-            if engine.can_admit(number) and (not self.setting.scope.lookups or engine.requests[number].pins is not None):
+            if engine.can_admit(number) and (
+                not self.setting.scope.lookups or engine.requests[number].pins is not None
+            ):
                 found.append(("Admit", number, None))
             if engine.can_grow(number):
                 found.append(("Grow", number, None))
@@ -396,4 +395,4 @@ def _admitted(request: int, admission: Admission) -> act.Admit:
     return act.Admit(request, act.Admission(admission.device_blocks, sources, admission.fresh))
 
 
-assert STREAMS == tuple(str(stream) for stream in _STREAMS)
+assert tuple(str(stream) for stream in _STREAMS) == STREAMS

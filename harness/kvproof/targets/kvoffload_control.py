@@ -51,7 +51,9 @@ def check_fields() -> None:
         present = {field.name for field in fields(cls)}
         if present != known:
             odd = sorted(present ^ known)[0]
-            raise UnknownField(f"{cls.__name__}.{odd} is in one of kvoffload and kvproof.targets.kvoffload_control alone")
+            raise UnknownField(
+                f"{cls.__name__}.{odd} is in one of kvoffload and kvproof.targets.kvoffload_control alone"
+            )
 
 
 check_fields()
@@ -142,7 +144,11 @@ def _shard(
         return tuple(sorted([names.get(job, job - next_job) for job in jobs if job in shard.unrun]))
 
     def copy(operation: Copy) -> Hashable:
-        return names.get(operation.job, operation.job - next_job), max(operation.step - shard.computed, -1), waits(operation.jobs)
+        return (
+            names.get(operation.job, operation.job - next_job),
+            max(operation.step - shard.computed, -1),
+            waits(operation.jobs),
+        )
 
     def compute(operation: Compute) -> Hashable:
         device = renaming.device

@@ -56,7 +56,12 @@ def forbidden(machine: Machine, state: State, command: Command, action: Action, 
     name = why.rule if why.rule in NAMES else AGREEMENT
     words = f"On {command} the target did what the contract forbids: {why.why}."
     return Divergence(
-        name, words, (f"forbidden: {why.why}",), (_choice_words(action),), type(action), ("forbidden", command.verb, why.rule)
+        name,
+        words,
+        (f"forbidden: {why.why}",),
+        (_choice_words(action),),
+        type(action),
+        ("forbidden", command.verb, why.rule),
     )
 
 
@@ -85,11 +90,18 @@ def offers(
     """The target's scheduler would take other decisions than the machine's."""
     missing, extra = expected - seen, seen - expected
     odd = min(map(_offer_words, missing or extra))
-    sentence = f"The target's scheduler {'would not' if missing else 'would'} {odd}, and {'can' if missing else 'must not'}."
+    sentence = (
+        f"The target's scheduler {'would not' if missing else 'would'} {odd}, and {'can' if missing else 'must not'}."
+    )
     verb = odd.partition(" ")[0]
     name = "work-remaining-keeps-the-engine-stepping" if missing else AGREEMENT
     return Divergence(
-        name, sentence, (_offers_words(expected),), (_offers_words(seen),), None, ("offers", verb, "missing" if missing else "extra")
+        name,
+        sentence,
+        (_offers_words(expected),),
+        (_offers_words(seen),),
+        None,
+        ("offers", verb, "missing" if missing else "extra"),
     )
 
 
@@ -117,7 +129,9 @@ def left_undone(machine: Machine, after: State, taken: list[Action]) -> Divergen
 
 def _offer_words(offer: tuple[object, ...]) -> str:
     kind, *rest = offer
-    words = {"HandleOutput": "handle output", "PreemptUnderPressure": "preempt under pressure"}.get(str(kind), str(kind).lower())
+    words = {"HandleOutput": "handle output", "PreemptUnderPressure": "preempt under pressure"}.get(
+        str(kind), str(kind).lower()
+    )
     who = [request_name(number) for number in rest if isinstance(number, int)]
     return " ".join([words, *who])
 
@@ -184,7 +198,10 @@ def _request_name(after: State, view: View) -> tuple[str, str]:
             return name, f"Request {who} is {PHASES[seen.phase]} and should be {PHASES[right.phase]}."
         if right.stored != seen.stored:
             name = "every-full-block-is-stored-or-refused"
-            return name, f"Request {who} has offered {seen.stored} blocks to the host and should have offered {right.stored}."
+            return (
+                name,
+                f"Request {who} has offered {seen.stored} blocks to the host and should have offered {right.stored}.",
+            )
     return AGREEMENT, "The target's requests are not what the contract says."
 
 
@@ -199,14 +216,26 @@ def _unordered(after: State, view: View) -> tuple[str, str]:
         step = oldest_compute(after, worker) if not stream else None
         waits = job.after_jobs if job is not None else (step.after_jobs if step is not None else ())
         if any(_is_pending(after, worker, other) for other in waits):
-            return "fence-before-reuse", f"{what[:1].upper()}{what[1:]} does not wait for the copies that use its blocks."
+            return (
+                "fence-before-reuse",
+                f"{what[:1].upper()}{what[1:]} does not wait for the copies that use its blocks.",
+            )
         if job is not None and job.direction == STORE:
-            return "reads-what-was-written", f"{what[:1].upper()}{what[1:]} does not wait for the compute that writes what it reads."
+            return (
+                "reads-what-was-written",
+                f"{what[:1].upper()}{what[1:]} does not wait for the compute that writes what it reads.",
+            )
         if job is not None:
-            return "no-use-after-free", f"{what[:1].upper()}{what[1:]} does not wait for the last compute that reads what it overwrites."
+            return (
+                "no-use-after-free",
+                f"{what[:1].upper()}{what[1:]} does not wait for the last compute that reads what it overwrites.",
+            )
         return AGREEMENT, f"{what[:1].upper()}{what[1:]} could run, and there should be none."
     worker, stream = min(right - seen)
-    return "everything-drains", f"The oldest operation of worker {worker}'s {STREAMS[stream]} stream should be able to run, and is not."
+    return (
+        "everything-drains",
+        f"The oldest operation of worker {worker}'s {STREAMS[stream]} stream should be able to run, and is not.",
+    )
 
 
 def _is_pending(state: State, worker: int, job_id: int) -> bool:
@@ -299,7 +328,8 @@ def _sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...],
                 for block, (wanted, found) in enumerate(zip(wanted_row, row, strict=True)):
                     names = machine.setting.key_names
                     say(
-                        f"{tier}{block} on w{worker} {_content(wanted, names)}", f"{tier}{block} on w{worker} {_content(found, names)}"
+                        f"{tier}{block} on w{worker} {_content(wanted, names)}",
+                        f"{tier}{block} on w{worker} {_content(found, names)}",
                     )
     return tuple(contract), tuple(target)
 
@@ -331,7 +361,9 @@ def _queue(tier: str, free: tuple[int, ...]) -> str:
 def _request(number: int, request: Request) -> str:
     words = [f"{request_name(number)} {PHASES[request.phase]}"]
     if request.table:
-        words.append(f"holds {' '.join(f'd{block}' for block in request.table)}, {request.computed} computed, {request.stored} offered")
+        words.append(
+            f"holds {' '.join(f'd{block}' for block in request.table)}, {request.computed} computed, {request.stored} offered"
+        )
     if request.pins is not None:
         pins = [f"d{block}" for block in request.pins.device] + [f"h{block}" for block in request.pins.host]
         words.append(f"pins {' '.join(pins) or 'nothing'}")

@@ -60,7 +60,9 @@ def check(setting: Setting, state: State, action: actions.Admit) -> None:
         raise Forbidden("admit", f"request {number} gets more blocks than it has keys")
     for block in choice.fresh:
         if state.device.refs[block] or block in choice.device:
-            raise Forbidden("pinned-is-not-evicted", f"device block {block} is given to request {number} while it is held")
+            raise Forbidden(
+                "pinned-is-not-evicted", f"device block {block} is given to request {number} while it is held"
+            )
 
 
 def apply(setting: Setting, state: State, action: actions.Admit) -> State:
@@ -80,10 +82,7 @@ def apply(setting: Setting, state: State, action: actions.Admit) -> State:
         request = Request(RUNNING, table, hit)
         return state._replace(device=device, host=host, requests=with_request(state, number, request))
     pairs = tuple(
-        [
-            Pair(source, table[hit + position], keys[hit + position])
-            for position, source in enumerate(choice.host)
-        ]
+        [Pair(source, table[hit + position], keys[hit + position]) for position, source in enumerate(choice.host)]
     )
     if setting.contract.pins:
         device = touch(device, [pair.destination for pair in pairs])

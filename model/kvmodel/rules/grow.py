@@ -24,7 +24,9 @@ def check(setting: Setting, state: State, action: actions.Grow) -> None:
         raise Forbidden("grow", f"request {number} grows beyond its last block")
     for block in blocks:
         if state.device.refs[block]:
-            raise Forbidden("pinned-is-not-evicted", f"device block {block} is given to request {number} while it is held")
+            raise Forbidden(
+                "pinned-is-not-evicted", f"device block {block} is given to request {number} while it is held"
+            )
 
 
 def apply(setting: Setting, state: State, action: actions.Grow) -> State:

@@ -70,11 +70,18 @@ def _check_choice(setting: Setting, state: State, choice: actions.Launching) -> 
         for pair in pairs:
             name = setting.key_names[pair.key - 1]
             if not _holds_key(setting, state, computed, pair.source, pair.key):
-                raise Forbidden("reads-what-was-written", f"{name!r} is stored from device block {pair.source}, which does not hold it")
+                raise Forbidden(
+                    "reads-what-was-written",
+                    f"{name!r} is stored from device block {pair.source}, which does not hold it",
+                )
             if pair.key in live:
-                raise Forbidden("no-block-stored-twice-at-once", f"{name!r} is stored again while a store of it is on its way")
+                raise Forbidden(
+                    "no-block-stored-twice-at-once", f"{name!r} is stored again while a store of it is on its way"
+                )
             if state.host.refs[pair.destination] or pair.destination in taken:
-                raise Forbidden("pinned-is-not-evicted", f"host block {pair.destination} is stored into while it is held")
+                raise Forbidden(
+                    "pinned-is-not-evicted", f"host block {pair.destination} is stored into while it is held"
+                )
             live.add(pair.key)
             taken.add(pair.destination)
     if setting.contract.pins:
@@ -82,7 +89,9 @@ def _check_choice(setting: Setting, state: State, choice: actions.Launching) -> 
     tables = tuple([(state.requests[number].table[:end], start) for number, start, end in choice.computes])
     missing = set(required_flush(state, tables, tuple([pairs for _, pairs in choice.stores]))) - set(choice.flush)
     if missing:
-        raise Forbidden("fence-before-reuse", f"job {min(missing)} is not flushed although the launch touches its blocks")
+        raise Forbidden(
+            "fence-before-reuse", f"job {min(missing)} is not flushed although the launch touches its blocks"
+        )
 
 
 def _holds_key(setting: Setting, state: State, computed: dict[int, tuple[int, int]], block: int, key: int) -> bool:
@@ -135,4 +144,3 @@ def apply(setting: Setting, state: State, action: actions.Launch) -> State:
     return state._replace(
         device=device, host=host, requests=tuple(requests), jobs=tuple(jobs), steps=steps, next_job=next_job
     )
-

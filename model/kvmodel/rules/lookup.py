@@ -51,7 +51,9 @@ def check_hits(setting: Setting, state: State, number: int, device: tuple[int, .
         for block, key in zip(blocks, wanted, strict=False):
             if pool.keys[block] != key and block not in kept:
                 name = setting.key_names[key - 1]
-                raise Forbidden("hits-are-prefix-closed", f"{tier} block {block} is hit as {name!r} but is not cached as that")
+                raise Forbidden(
+                    "hits-are-prefix-closed", f"{tier} block {block} is hit as {name!r} but is not cached as that"
+                )
 
 
 def apply(setting: Setting, state: State, action: actions.Lookup) -> State:

@@ -4,9 +4,9 @@ The faults of reporting live here too: a completion that is repeated, that never
 """
 
 from kvmodel import actions
+from kvmodel.block_pool import release
 from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
-from kvmodel.block_pool import release
 from kvmodel.owners import released_by_job
 from kvmodel.prefix_cache import publish
 from kvmodel.request import DRAINING, after_draining
@@ -87,7 +87,8 @@ def _request_served(state: State, job: Job) -> State:
     request = request._replace(jobs=tuple([other for other in request.jobs if other != job.id]))
     if request.phase == DRAINING:
         return state._replace(
-            requests=with_request(state, job.request, after_draining(request)), device=release(state.device, request.table)
+            requests=with_request(state, job.request, after_draining(request)),
+            device=release(state.device, request.table),
         )
     if job.direction == LOAD:
         request = request._replace(computed=request.computed + len(job.pairs))

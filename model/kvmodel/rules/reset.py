@@ -42,9 +42,13 @@ def check(setting: Setting, state: State, action: actions.Reset) -> None:
     """False is legal whenever something gave cause for it; True only if the effect bears it out."""
     if not state.resets_left:
         raise Forbidden("reset", "no more resets in this scope")
-    if action.answer is not None and action.answer != answers_true(setting, apply(setting, state, action), action.meaning):
+    if action.answer is not None and action.answer != answers_true(
+        setting, apply(setting, state, action), action.meaning
+    ):
         if action.answer:
-            raise Forbidden("true-reset-serves-nothing-old", "the reset answers True while something from before it is left")
+            raise Forbidden(
+                "true-reset-serves-nothing-old", "the reset answers True while something from before it is left"
+            )
         raise Forbidden("false-reset-has-a-cause", "the reset answers False although nothing from before it is left")
 
 
@@ -52,9 +56,7 @@ def apply(setting: Setting, state: State, action: actions.Reset) -> State:
     for number in range(len(state.requests)):
         state = _request_reset(setting, state, number, action)
     state = (reset_pinning if setting.contract.pins else reset_fencing).jobs_reset(setting.contract, state)
-    state = state._replace(
-        device=cleared(state.device), host=cleared(state.host), resets_left=state.resets_left - 1
-    )
+    state = state._replace(device=cleared(state.device), host=cleared(state.host), resets_left=state.resets_left - 1)
     return _contents_aged(state) if action.meaning == "invalidate" else state
 
 
@@ -82,10 +84,7 @@ def _request_reset(setting: Setting, state: State, number: int, action: actions.
 def _contents_aged(state: State) -> State:
     """The weights changed: what every block holds, and what every launched compute will write, is of the old ones."""
     steps = tuple(
-        [
-            step._replace(shares=tuple([share._replace(outdated=True) for share in step.shares]))
-            for step in state.steps
-        ]
+        [step._replace(shares=tuple([share._replace(outdated=True) for share in step.shares])) for step in state.steps]
     )
     return state._replace(
         device_contents=aged(state.device_contents), host_contents=aged(state.host_contents), steps=steps

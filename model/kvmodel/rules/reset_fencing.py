@@ -6,8 +6,8 @@ jobs go all the ids by which requests waited for them (PR 48102: left behind, th
 
 from kvmodel.contract import Contract
 from kvmodel.departure import forgotten
-from kvmodel.state import State
 from kvmodel.rules.reset_pinning import has_survivors
+from kvmodel.state import State
 from kvmodel.transfer_job import FORGOTTEN
 
 

@@ -10,7 +10,10 @@ from kvspecs.property import Broken, Property
 def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
     job = job_with(before, action.job) if isinstance(action, Report) else None
     carried = {(pair.destination, pair.key) for pair in job.pairs} if job is not None and job.view == LIVE else set()
-    for tier, old, new in (("device", before.device.keys, after.device.keys), ("host", before.host.keys, after.host.keys)):
+    for tier, old, new in (
+        ("device", before.device.keys, after.device.keys),
+        ("host", before.host.keys, after.host.keys),
+    ):
         for block, key in enumerate(new):
             if key and key != old[block] and (block, key) not in carried:
                 return f"a completion published {setting.key_names[key - 1]!r} in {tier} block {block}, which no live job carried there"

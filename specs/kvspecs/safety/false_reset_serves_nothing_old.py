@@ -18,7 +18,9 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
         found = next((f"job {job.id} can still publish" for job in after.jobs if job.view == LIVE), None)
     if found is None and action.meaning == "invalidate":
         survivors = (number for number, request in enumerate(after.requests) if request.table and not request.outdated)
-        found = next((f"request {number} may still publish what the old weights computed" for number in survivors), None)
+        found = next(
+            (f"request {number} may still publish what the old weights computed" for number in survivors), None
+        )
     return f"the reset answered False, and {found}" if found else None
 
 

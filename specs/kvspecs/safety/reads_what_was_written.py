@@ -20,7 +20,15 @@ def on_state(setting: Setting, state: State) -> Broken:
                     wanted = -keys[position] if share.outdated else keys[position]
                     found = device[share.table[position]]
                     if found != wanted:
-                        return _misread(setting, f"the compute of step {step.id}", worker, "device", share.table[position], wanted, found)
+                        return _misread(
+                            setting,
+                            f"the compute of step {step.id}",
+                            worker,
+                            "device",
+                            share.table[position],
+                            wanted,
+                            found,
+                        )
         for direction in (STORE, LOAD) if state.jobs else ():
             job = oldest_copy(state, worker, direction)
             if job is None or job.view != LIVE or not may_copy(state, worker, job):
@@ -29,7 +37,9 @@ def on_state(setting: Setting, state: State) -> Broken:
             for pair in job.pairs:
                 if contents[pair.source] != pair.key:
                     tier = "device" if direction == STORE else "host"
-                    return _misread(setting, f"job {job.id}", worker, tier, pair.source, pair.key, contents[pair.source])
+                    return _misread(
+                        setting, f"job {job.id}", worker, tier, pair.source, pair.key, contents[pair.source]
+                    )
         for number, request in enumerate(state.requests):
             if request.phase != RUNNING or not request.computed or (step is not None):
                 continue
@@ -38,7 +48,9 @@ def on_state(setting: Setting, state: State) -> Broken:
                 wanted = -keys[position] if request.outdated else keys[position]
                 found = device[request.table[position]]
                 if found != wanted:
-                    return _misread(setting, f"request {number}", worker, "device", request.table[position], wanted, found)
+                    return _misread(
+                        setting, f"request {number}", worker, "device", request.table[position], wanted, found
+                    )
     return None
 
 

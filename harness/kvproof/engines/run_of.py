@@ -1,0 +1,122 @@
+"""One run of commands on a fresh target, each explained: what replay, shrinking and reports are made of."""
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kvmodel import Action, Machine, State
+from kvmodel.machine import RULES
+from kvproof.failure import Failure, Minimal
+from kvproof.search.modes import Variant
+from kvproof.targets import naming
+from kvproof.targets.command import Command
+from kvproof.targets.explain import Divergence, compared, explain
+from kvproof.targets.narration import narrated
+from kvproof.targets.outcome import Answer, Outcome
+from kvproof.targets.target import Offering, Target
+from kvproof.targets.view import offers_in
+
+Open = Callable[[], Target]
+"""Opens a fresh target."""
+
+
+class RunOf(NamedTuple):
+    """What came of a sequence of commands.
+
+    done        commands performed, the diverging one included
+    notes       what each of them did
+    state       of the machine after the last command that could be accounted for
+    divergence  at command done - 1, or at the start if done is 0; None: all were accounted for
+    """
+
+    done: int
+    notes: tuple[str, ...]
+    state: State
+    divergence: Divergence | None
+
+
+def run_of(machine: Machine, open_target: Open, commands: Sequence[Command], cut: Callable[[], bool]) -> RunOf:
+    """Perform the commands one by one until one cannot be accounted for. Commands that make no sense here (a report of
+    a job that was not copied, say) are performed too: a target refuses them, and `explain` wants it to."""
+    target = open_target()
+    notes: list[str] = []
+    state = machine.initial()
+    try:
+        divergence = compared(machine, state, None, None, state, target.view()) or _offers(machine, state, target)
+        if divergence is not None:
+            return RunOf(0, (), state, divergence)
+        for position, command in enumerate(commands):
+            if cut():
+                return RunOf(position, tuple(notes), state, None)
+            outcome: Outcome = target.perform(command)
+            explained = explain(machine, state, command, outcome, target.view(), target.exact)
+            value = outcome.value if isinstance(outcome, Answer) else None
+            if isinstance(explained, Divergence):
+                notes.append(f"answered {value}" if isinstance(value, bool) else "")
+                return RunOf(position + 1, tuple(notes), state, explained)
+            notes.append(narrated(machine, state, explained.actions, value) or _refused(outcome))
+            state = explained.state
+            divergence = _offers(machine, state, target)
+            if divergence is not None:
+                return RunOf(position + 1, tuple(notes), state, divergence)
+        return RunOf(len(commands), tuple(notes), state, None)
+    finally:
+        target.close()
+
+
+def _offers(machine: Machine, state: State, target: Target) -> Divergence | None:
+    if not target.exact or not isinstance(target, Offering):
+        return None
+    expected, seen = offers_in(machine, state), target.offers()
+    return None if expected == seen else naming.offers(machine, state, expected, seen)
+
+
+def _refused(outcome: Outcome) -> str:
+    return "" if isinstance(outcome, Answer) else f"refused: {outcome[0]}"
+
+
+def failure_of(
+    variant: Variant,
+    target: str,
+    engine: str,
+    device: str,
+    commands: Sequence[Command],
+    divergence: Divergence,
+    notes: Sequence[str],
+    minimal: Minimal,
+    remark: str = "",
+) -> Failure:
+    """The failure that a divergence is. remark: a sentence added to what happened."""
+    rule, source = rule_of(divergence.rule)
+    return Failure(
+        property=divergence.property,
+        sentence=divergence.sentence + (f" {remark}" if remark else ""),
+        target=target,
+        discipline=variant.contract.discipline,
+        scope_name=variant.name,
+        scope=variant.scope,
+        engine=engine,
+        commands=tuple(commands),
+        step=max(len(commands) - 1, 0),
+        contract_lines=divergence.contract_lines,
+        target_lines=divergence.target_lines,
+        rule=rule,
+        source=source,
+        cause=divergence.cause,
+        notes=tuple(notes),
+        minimal=minimal,
+        device=device,
+    )
+
+
+_SOURCE = re.compile(r"vLLM (?:PRs?|issues?) \d+(?:(?:,| and| or) \d+)*|PRs? \d+")
+
+
+def rule_of(action: type[Action] | None) -> tuple[str, str]:
+    """The file of the rule for an action, and the public source that its text names."""
+    if action is None:
+        return "", ""
+    module = sys.modules[RULES[action].apply.__module__]
+    found = _SOURCE.search(module.__doc__ or "")
+    return f"{module.__name__.replace('.', '/')}.py", found.group(0) if found else ""

@@ -1,0 +1,63 @@
+"""shrink: drop commands from a failing sequence while it fails with the same fingerprint."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from kvmodel import Machine
+from kvproof.engines.run_of import Open, RunOf, failure_of, run_of
+from kvproof.failure import Minimal, fingerprint
+from kvproof.job import Cut, Job, Progress
+from kvproof.search.modes import Variant
+from kvproof.targets.command import Command
+from kvproof.targets.explain import Divergence
+from kvproof.targets.open_for import opener
+from kvproof.trace.shrink import shrink
+from kvproof.trace.trace import Trace
+from kvproof.verdict import Result, Verdict
+
+
+def shrunk(
+    machine: Machine, open_target: Open, commands: Sequence[Command], divergence: Divergence, cut: Callable[[], bool]
+) -> tuple[tuple[Command, ...], RunOf, Minimal]:
+    """A shorter sequence that ends in the same violation, and its run. Unshrunk if it does not fail again."""
+    wanted = _same(divergence)
+
+    def fails(candidate: Sequence[Command]) -> bool:
+        run = run_of(machine, open_target, candidate, cut)
+        return run.divergence is not None and run.done == len(candidate) and _same(run.divergence) == wanted
+
+    if not fails(commands):
+        return tuple(commands), run_of(machine, open_target, commands, cut), ""
+    shorter = shrink(commands, fails, cut)
+    return shorter, run_of(machine, open_target, shorter, lambda: False), "shrunk"
+
+
+def _same(divergence: Divergence) -> str:
+    return fingerprint(divergence.property, "", divergence.cause)
+
+
+def run(job: Job, progress: Progress, cut: Cut) -> Result:
+    """Shrink the trace in option `trace`. REFUTED with the shorter failure; FIXED if it does not fail."""
+    started = time.monotonic()
+    trace = job.options["trace"]
+    assert isinstance(trace, Trace)
+    machine = Machine(job.contract, job.scope)
+    open_target = opener(job.target, job.device, machine)
+    tried = 0
+
+    def counted() -> bool:
+        nonlocal tried
+        tried += 1
+        progress(f"{tried:,} commands run")
+        return cut()
+
+    whole = run_of(machine, open_target, trace.commands, counted)
+    if whole.divergence is None:
+        verdict = Verdict.UNDETERMINED if cut() else Verdict.FIXED
+        return job.result(verdict, time.monotonic() - started, detail="it does not fail any more")
+    commands, run, minimal = shrunk(machine, open_target, trace.commands[: whole.done], whole.divergence, counted)
+    failure = failure_of(
+        Variant(job.scope_name, job.scope, job.contract),
+        job.target, job.engine, job.device, commands, run.divergence or whole.divergence, run.notes, minimal,
+    )  # fmt: skip
+    return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure)

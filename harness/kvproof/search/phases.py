@@ -1,0 +1,54 @@
+"""Phases: in which situation an action is taken, so that walks can cover every pair of action and phase."""
+
+from kvmodel import Action, State
+from kvmodel import actions as act
+from kvmodel.launched_step import awaited, is_in_launched_step
+from kvmodel.request import PHASES
+from kvmodel.state import job_with
+from kvmodel.streams import oldest_copy
+from kvmodel.transfer_job import DIRECTIONS, PROGRESS, VIEWS, Job
+
+Label = tuple[object, ...]
+
+
+def pair_of(state: State, action: Action) -> Label:
+    """The action's name with the phase of what it concerns.
+
+    Of a request: its phase, whether it looked up, is in a launched step, and the state of the jobs it waits for. Of a
+    job: direction, view, and how far each worker is. Of the whole: phases of all requests, views of all jobs.
+    """
+    name = type(action).__name__
+    match action:
+        case act.Run(worker, stream):
+            job = oldest_copy(state, worker, stream) if stream else None
+            return (name, "compute") if job is None else (name, *_job(job))
+        case act.Report(_, number) | act.LoseReport(_, number) | act.DuplicateReport(_, number):
+            found = job_with(state, number)
+            return (name, "gone") if found is None else (name, *_job(found))
+        case act.Reset(meaning, requests):
+            return (name, meaning, requests, *_all(state))
+        case act.Launch() | act.HandleOutput() | act.ForgeReport() | act.FreeTwice():
+            return (name, *_all(state))
+        case _:
+            return (name, *_request(state, action.request))
+
+
+def _job(job: Job) -> Label:
+    return DIRECTIONS[job.direction], VIEWS[job.view], tuple(sorted(PROGRESS[progress] for progress in job.progress))
+
+
+def _request(state: State, number: int) -> Label:
+    request = state.requests[number]
+    jobs = [job_with(state, job) for job in request.jobs]
+    return (
+        PHASES[request.phase],
+        request.pins is not None,
+        is_in_launched_step(state.steps, number),
+        tuple(_job(job) for job in jobs if job is not None),
+    )
+
+
+def _all(state: State) -> Label:
+    phases = tuple(sorted(PHASES[request.phase] for request in state.requests))
+    views = tuple(sorted({(DIRECTIONS[job.direction], VIEWS[job.view]) for job in state.jobs}))
+    return phases, views, awaited(state.steps) is not None
