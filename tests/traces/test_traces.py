@@ -1,0 +1,41 @@
+"""The committed traces: they are the seeds' cases, and every command of each is accounted for by the machine, on
+kvoffload's ledger and on its host device with real bytes."""
+
+from pathlib import Path
+
+import pytest
+from tests.traces.write import HERE, SUFFIX, all_traces
+
+from kvmodel import Machine
+from kvproof.targets.explain import explain
+from kvproof.targets.kvoffload import Host, KVOffload, Ledger
+from kvproof.targets.naming import Divergence
+from kvproof.trace import itf
+from kvproof.verdict import Verdict
+
+FILES = sorted(HERE.glob(f"*{SUFFIX}"))
+
+
+def test_the_files_are_the_seeds_cases() -> None:
+    """If this fails: python -m tests.traces.write"""
+    wanted = dict(all_traces())
+    assert sorted(wanted) == FILES
+    assert [path.name for path, trace in wanted.items() if itf.read(path) != trace] == []
+
+
+@pytest.mark.parametrize("target", [Ledger, Host])
+@pytest.mark.parametrize("path", FILES, ids=[path.name.removesuffix(SUFFIX) for path in FILES])
+def test_every_command_is_explained(path: Path, target: type[KVOffload]) -> None:
+    trace = itf.read(path)
+    assert trace.verdict is Verdict.PASSED
+    machine = Machine(trace.contract, trace.scope)
+    state = machine.initial()
+    played = target(machine.setting)
+    try:
+        for number, command in enumerate(trace.commands, start=1):
+            outcome = played.perform(command)
+            explained = explain(machine, state, command, outcome, played.view(), exact=True)
+            assert not isinstance(explained, Divergence), f"command {number}, {command}: {explained}"
+            state = explained.state
+    finally:
+        played.close()
