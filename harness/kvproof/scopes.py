@@ -11,6 +11,21 @@ SCOPES: Mapping[str, Scope] = {
     "s2": Scope(device_blocks=2, host_blocks=1, workers=2, prompts=("ab",)),
     "s3": Scope(device_blocks=3, host_blocks=2, workers=1, prompts=("ab", "ac")),
     "s4": Scope(device_blocks=3, host_blocks=2, workers=2, prompts=("ab", "ac")),
+    "fuzz": Scope(
+        device_blocks=6,
+        host_blocks=4,
+        workers=2,
+        prompts=("abc", "abd", "ab", "xy"),
+        decode=1,
+        resets=3,
+        meanings=("invalidate", "evict"),
+        survivors=True,
+        lookups=True,
+        duplicates=3,
+        losses=1,
+        forgeries=2,
+        double_frees=2,
+    ),
     "s7": Scope(device_blocks=4, host_blocks=3, workers=2, prompts=("ab", "ac"), resets=2),
 }
 """From small to large. A name is never given to another scope: results and traces name them."""

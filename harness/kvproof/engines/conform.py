@@ -17,7 +17,8 @@ from kvproof.search.product import Product, Searched
 from kvproof.search.walks import Pairs, Transitions, named
 from kvproof.targets import naming
 from kvproof.targets.command import Command
-from kvproof.targets.explain import Divergence, compared, explain
+from kvproof.targets.explain import compared, explain
+from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.registry import load
 from kvproof.targets.target import Offering, Snapshotting, Target, opened

@@ -11,7 +11,8 @@ from kvproof.failure import Failure, Minimal
 from kvproof.search.modes import Variant
 from kvproof.targets import naming
 from kvproof.targets.command import Command
-from kvproof.targets.explain import Divergence, compared, explain
+from kvproof.targets.explain import compared, explain
+from kvproof.targets.naming import Divergence
 from kvproof.targets.narration import narrated
 from kvproof.targets.outcome import Answer, Outcome
 from kvproof.targets.target import Offering, Target

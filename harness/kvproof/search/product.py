@@ -14,7 +14,8 @@ from kvmodel import ACTIONS, Machine, State
 from kvproof.search.canonical import canonical_with
 from kvproof.targets import naming
 from kvproof.targets.command import Command
-from kvproof.targets.explain import Divergence, compared, explain
+from kvproof.targets.explain import compared, explain
+from kvproof.targets.naming import Divergence
 from kvproof.targets.target import Offering, Snapshotting, Target
 from kvproof.targets.view import declared, offers_of
 from kvproof.targets.wording import command_of, reportable

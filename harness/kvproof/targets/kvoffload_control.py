@@ -63,13 +63,10 @@ def canonical(engine: Engine, ledger: Ledger, renaming: Renaming) -> Hashable:
     """The whole hidden state; equal for two engines if and only if they differ in names, statistics, and what the view
     shows alone."""
     scheduler, connector = engine.scheduler, engine.connector
-    next_job = connector.next_job
-    names = renaming.jobs
+    names = _job_names(engine, ledger, renaming)
 
     def job_name(job: int) -> int:
-        """Jobs that left the machine's table are named by their age: negative, and distinct."""
-        name = names.get(job)
-        return job - next_job if name is None else name
+        return names.get(job, NOWHERE)
 
     rank = [0] * len(renaming.workers)
     for new, old in enumerate(renaming.workers):
@@ -109,11 +106,28 @@ def canonical(engine: Engine, ledger: Ledger, renaming: Renaming) -> Hashable:
         tuple(sorted(connector.storing)),
         tuple(
             [
-                _shard(ledger.shards[worker], scheduler.next_step, scheduler.generation, renaming, names, next_job)
+                _shard(ledger.shards[worker], scheduler.next_step, scheduler.generation, renaming, names)
                 for worker in renaming.workers
             ]
         ),
     )  # fmt: skip
+
+
+NOWHERE = -(1 << 30)
+"""The name of a job id that no table, request or stream holds."""
+
+
+def _job_names(engine: Engine, ledger: Ledger, renaming: Renaming) -> dict[int, int]:
+    """Names of all job ids that anything holds: the machine's for those in its table; those that left it, and that
+    kvoffload has not let go of, are -1, -2, ... from the youngest on. Ages would do as well, and never recur."""
+    held = set(engine.connector.jobs)
+    for request in engine.scheduler.requests.values():
+        held |= request.jobs
+    for shard in ledger.shards:
+        held |= shard.unrun
+        held.update(shard.finished)
+    gone = sorted(held - renaming.jobs.keys(), reverse=True)
+    return {**renaming.jobs, **{job: -1 - position for position, job in enumerate(gone)}}
 
 
 def _pool(pool: BlockPool, names: list[int]) -> Hashable:
@@ -136,16 +150,16 @@ def _pairs(job: TransferJob, renaming: Renaming) -> tuple[tuple[int, int, int], 
 
 
 def _shard(
-    shard: LedgerWorker, next_step: int, generation: int, renaming: Renaming, names: dict[int, int], next_job: int
+    shard: LedgerWorker, next_step: int, generation: int, renaming: Renaming, names: dict[int, int]
 ) -> Hashable:
     """Operations that have not run, with those of their waits that matter still."""
 
     def waits(jobs: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(sorted([names.get(job, job - next_job) for job in jobs if job in shard.unrun]))
+        return tuple(sorted([names.get(job, NOWHERE) for job in jobs if job in shard.unrun]))
 
     def copy(operation: Copy) -> Hashable:
         return (
-            names.get(operation.job, operation.job - next_job),
+            names.get(operation.job, NOWHERE),
             max(operation.step - shard.computed, -1),
             waits(operation.jobs),
         )
@@ -170,5 +184,5 @@ def _shard(
         tuple([compute(operation) for operation in shard.computes]),
         tuple([copy(operation) for operation in shard.stores]),
         tuple([copy(operation) for operation in shard.loads]),
-        tuple(sorted([names.get(job, job - next_job) for job in shard.finished])),
+        tuple(sorted([names.get(job, NOWHERE) for job in shard.finished])),
     )

@@ -1,0 +1,95 @@
+"""fuzz: Hypothesis gives enabled commands to a target beyond the scopes that can be searched exhaustively."""
+
+import time
+from itertools import cycle
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.errors import Flaky
+from hypothesis.stateful import run_state_machine_as_test
+
+from kvmodel import Contract, Machine
+from kvmodel.contract import OUTPUT_FROM, STORE_MODES
+from kvproof.engines.run_of import failure_of
+from kvproof.engines.shrink import shrunk
+from kvproof.failure import Failure
+from kvproof.job import Cut, Job, Progress
+from kvproof.lockstep import Lockstep, Nonconforming, lockstep_class
+from kvproof.search.modes import Variant
+from kvproof.targets.open_for import opener
+from kvproof.targets.registry import load
+from kvproof.verdict import Result, Verdict
+
+COMMANDS = 6_000
+"""Commands that a run plans, unless the job's options say otherwise."""
+
+EXAMPLES, STEPS = 12, 60
+"""Runs of one batch, and commands of a run at most. Between batches it is asked whether to go on."""
+
+
+def run(job: Job, progress: Progress, cut: Cut) -> Result:
+    """Batches of runs until the planned count is reached. Store modes and `output_from` take turns, unless the job's
+    contract has one that is not the default. Same seed, same commands."""
+    started = time.monotonic()
+    target_class = load(job.target, job.device)
+    planned = job.options.get("commands", COMMANDS)
+    assert isinstance(planned, int)
+    classes = [lockstep_class(target_class, contract, job.scope) for contract in _contracts(job.contract)]
+    performed = batches = 0
+    for number, cls in enumerate(cycle(classes)):
+        if performed >= planned:
+            break
+        if cut():
+            detail = f"cut short after {performed:,} of {planned:,} commands"
+            counts = {"commands": performed, "planned_commands": planned}
+            return job.result(Verdict.UNDETERMINED, time.monotonic() - started, detail=detail, counts=counts)
+        before = cls.performed
+        failure = _batch(job, cls, job.seed * 1_000_003 + number, cut)
+        performed += cls.performed - before
+        batches += 1
+        progress(f"{performed:,} of {planned:,} commands")
+        if failure is not None:
+            counts = {"commands": performed, "planned_commands": planned}
+            return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure, counts=counts)
+    counts = {"commands": performed, "planned_commands": planned}
+    detail = f"{performed:,} commands in {batches} batches"
+    return job.result(Verdict.PASSED, time.monotonic() - started, detail=detail, counts=counts)
+
+
+def _contracts(contract: Contract) -> list[Contract]:
+    if contract.store_mode != "eager" or contract.output_from != "all":
+        return [contract]
+    return [
+        contract._replace(store_mode=mode, output_from=output) for mode in STORE_MODES for output in OUTPUT_FROM
+    ]
+
+
+def _batch(job: Job, cls: type[Lockstep], number: int, cut: Cut) -> Failure | None:
+    seeded = seed(number)(cls)
+    chosen = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=STEPS,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+    )
+    try:
+        run_state_machine_as_test(seeded, settings=chosen)  # type: ignore[no-untyped-call]
+    except (Nonconforming, Flaky):
+        assert cls.failed is not None
+        return _failure(job, cls, cut)
+    return None
+
+
+def _failure(job: Job, cls: type[Lockstep], cut: Cut) -> Failure:
+    """What Hypothesis has made small, made smaller by dropping commands."""
+    assert cls.failed is not None
+    commands, divergence = cls.failed
+    machine = Machine(cls.contract, cls.scope)
+    shorter, run, minimal = shrunk(machine, opener(job.target, job.device, machine), commands, divergence, cut)
+    remark = "" if run.divergence is not None else "(It did not occur when the same commands were run again.)"
+    variant = Variant(job.scope_name, cls.scope, cls.contract)
+    found = run.divergence or divergence
+    return failure_of(variant, job.target, job.engine, job.device, shorter, found, run.notes, minimal, remark)
