@@ -59,6 +59,9 @@ LIVENESS: tuple[LivenessProperty, ...] = (
     every_full_block_is_stored_or_refused.PROPERTY,
 )
 
+JUDGED: tuple[Property, ...] = (*SAFETY, every_full_block_is_stored_or_refused.PASSED_OVER)
+"""Everything that one state or one transition can break: what a search judges as it goes."""
+
 AGREEMENT = "agrees-with-the-reference"
 """kvoffload also chooses as the reference does, where the contract leaves a choice."""
 

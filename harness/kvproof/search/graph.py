@@ -10,7 +10,7 @@ from kvmodel import actions as act
 from kvmodel.actions import UNFAIR
 from kvproof.search.canonical import canonical
 from kvproof.search.liveness import Edges, cannot_reach, components, cyclic_core
-from kvspecs.catalogue import LIVENESS, SAFETY, STEPPING
+from kvspecs.catalogue import JUDGED, LIVENESS, STEPPING
 from kvspecs.liveness.work_remaining_keeps_the_engine_stepping import stands_still
 
 KIND = {kind: code for code, kind in enumerate(ACTIONS)}
@@ -57,11 +57,11 @@ class Graph:
         self.taken = dict.fromkeys((kind.__name__ for kind in ACTIONS), 0)
         self.transitions = 0
         self.depth = 0
-        self._on_state = [(p.name, p.on_state) for p in SAFETY if p.on_state is not None]
+        self._on_state = [(p.name, p.on_state) for p in JUDGED if p.on_state is not None]
         self._on_step = {
             kind: [
                 (p.name, p.on_step)
-                for p in SAFETY
+                for p in JUDGED
                 if p.on_step is not None and (not p.actions or kind.__name__ in p.actions)
             ]
             for kind in ACTIONS

@@ -9,7 +9,7 @@ from kvproof.targets.explain import ALWAYS_REFUSED
 from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import View, expected
 from kvproof.targets.wording import action_of
-from kvspecs.catalogue import SAFETY
+from kvspecs.catalogue import JUDGED
 from kvspecs.property import Broken, Property
 
 
@@ -31,9 +31,9 @@ class MachineTarget:
             machine.check(before, action)
             after = machine.step(before, action)
         except Forbidden as forbidden:
-            names = {candidate.name for candidate in SAFETY}
+            names = {candidate.name for candidate in JUDGED}
             return Crashed(forbidden.rule, forbidden.why) if forbidden.rule in names else Refused(forbidden.why)
-        for candidate in SAFETY:
+        for candidate in JUDGED:
             broken = self._broken(candidate, before, action, after)
             if broken is not None:
                 return Crashed(candidate.name, broken)

@@ -17,7 +17,7 @@ from kvmodel.streams import STREAMS, oldest_compute, oldest_copy
 from kvmodel.transfer_job import DIRECTIONS, FORGOTTEN, LAUNCHED, REPORTED, STORE, VIEWS, Job
 from kvproof.targets.command import Command, request_name
 from kvproof.targets.view import JobView, View, expected
-from kvspecs.catalogue import AGREEMENT, NAMES, SAFETY
+from kvspecs.catalogue import AGREEMENT, JUDGED, NAMES
 
 
 class Divergence(NamedTuple):
@@ -171,7 +171,7 @@ def _broken(
         return _unordered(after, view)
     seen = _as_state(after, view)
     if seen is not None:
-        for candidate in SAFETY:
+        for candidate in JUDGED:
             sentence = candidate.on_state(setting, seen) if candidate.on_state is not None else None
             applies = not candidate.actions or type(action).__name__ in candidate.actions
             if sentence is None and candidate.on_step is not None and action is not None and applies:

@@ -1,11 +1,12 @@
 """every-full-block-is-stored-or-refused."""
 
+from kvmodel.actions import Action
 from kvmodel.policy import is_being_stored
 from kvmodel.prefix_cache import is_cached
 from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
 from kvmodel.state import State
-from kvspecs.property import LivenessProperty
+from kvspecs.property import Broken, LivenessProperty, Property
 
 
 def goal(setting: Setting, state: State) -> bool:
@@ -23,9 +24,22 @@ def goal(setting: Setting, state: State) -> bool:
     )
 
 
+def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
+    """A launch moves a request's cursor only over blocks that the host has or that are on their way there: what the
+    cursor has passed is not offered again, so the goal cannot see it (vLLM PR 46972: a cursor that ran ahead)."""
+    for number, (old, new) in enumerate(zip(before.requests, after.requests, strict=True)):
+        for key in setting.total_keys[number][old.stored : new.stored]:
+            if not is_cached(before.host, key) and not is_being_stored(after, key):
+                return f"request {number} passes over {setting.key_names[key - 1]!r}, which is neither on the host nor on its way"
+    return None
+
+
 PROPERTY = LivenessProperty(
     "every-full-block-is-stored-or-refused",
     "Every computed block of a running request is stored, found on the host already, or refused because the host is full.",
     goal,
     without=frozenset({"Finish", "PreemptUnderPressure"}),
 )
+
+PASSED_OVER = Property(PROPERTY.name, PROPERTY.sentence, on_step=on_step, actions=frozenset({"Launch"}))
+"""The same, where one step breaks it for good."""
