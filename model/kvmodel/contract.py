@@ -10,6 +10,7 @@ OutputFrom = Literal["all", "first"]
 
 DISCIPLINES: tuple[Discipline, ...] = ("pinning", "fencing")
 STORE_MODES: tuple[StoreMode, ...] = ("eager", "lazy")
+OUTPUT_FROM: tuple[OutputFrom, ...] = ("all", "first")
 FAULTS: tuple[str, ...] = ("duplicate", "loss", "forgery", "double-free")
 
 
@@ -46,7 +47,7 @@ def validated(contract: Contract) -> Contract:
         raise BadScope(f"discipline {contract.discipline!r} does not exist; use pinning or fencing")
     if contract.store_mode not in STORE_MODES:
         raise BadScope(f"store mode {contract.store_mode!r} does not exist; use eager or lazy")
-    if contract.output_from not in ("all", "first"):
+    if contract.output_from not in OUTPUT_FROM:
         raise BadScope(f"output_from {contract.output_from!r} does not exist; use all or first")
     unknown = contract.environment - set(FAULTS)
     if unknown:

@@ -104,22 +104,17 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
             if request.computed and (request.phase == RUNNING or request.phase == LOADING):
                 for block in request.table[: request.computed]:
                     device_row[block] = device[block]
+        unrun: list[Step] = []
         for step in state.steps:
-            for share in step.shares:
-                if not step.ran[worker]:
-                    read = share.table[: share.start]
-                elif step.handled or share.left:
-                    continue
-                else:
-                    read = share.table
-                for block in read:
-                    device_row[block] = device[block]
-        unrun = [step for step in state.steps if not step.ran[worker]] if state.steps else ()
-        if unrun:
-            for step in unrun:
+            if not step.ran[worker]:
+                unrun.append(step)
+            elif not step.handled:
                 for share in step.shares:
-                    for block in share.table[share.start :]:
-                        device_row[block] = 0
+                    if not share.left:
+                        for block in share.table:
+                            device_row[block] = device[block]
+        if unrun:
+            _before_computes(unrun, device, device_row)
         for job in state.jobs:
             pending = job.progress[worker] < COPIED
             if not pending and job.view != LIVE:
@@ -136,6 +131,22 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
         device_rows.append(device_row)
         host_rows.append(host_row)
     return device_rows, host_rows
+
+
+def _before_computes(unrun: list[Step], device: tuple[int, ...], row: list[int]) -> None:
+    """What computes that have not run will read is alive, unless one of them writes it before; what they write is not."""
+    written: set[int] = set()
+    for step in unrun:
+        for share in step.shares:
+            for block in share.table[share.start :]:
+                row[block] = 0
+    for step in unrun:
+        for share in step.shares:
+            for block in share.table[: share.start]:
+                if block not in written:
+                    row[block] = device[block]
+        for share in step.shares:
+            written.update(share.table[share.start :])
 
 
 def _is_written_first(unrun: Sequence[Step], job: Job, block: int) -> bool:
