@@ -124,6 +124,10 @@ class KVTensors:
         self.check(block)
         self.data[:, block].copy_(self.pattern.of(content))
 
+    def blank(self) -> None:
+        """Every block is UNWRITTEN again."""
+        self.data.zero_()
+
     def decode(self, block: int) -> Content | Unreadable:
         """What the block holds, compared byte by byte in every layer. Raises UnknownBlock."""
         self.check(block)

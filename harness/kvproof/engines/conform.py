@@ -21,7 +21,7 @@ from kvproof.targets.explain import compared, explain
 from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.registry import load
-from kvproof.targets.target import Offering, Snapshotting, Target, opened
+from kvproof.targets.target import Offering, Restarting, Snapshotting, Target, opened
 from kvproof.targets.view import FIELDS, View, declared, offers_in
 from kvproof.targets.wording import command_of
 from kvproof.verdict import Result, Verdict
@@ -116,11 +116,25 @@ def _failure_of_search(
 
 
 class Walker:
-    """One fresh target, walked along actions of the machine, every command explained and every byte compared."""
+    """One target, walked along actions of the machine, every command explained and every byte compared."""
 
     def __init__(self, machine: Machine, target_class: type[Target]) -> None:
         self.machine = machine
+        self.target_class = target_class
         self.target = opened(target_class, machine.setting)
+        self._begin()
+
+    def restart(self) -> None:
+        """Begin another walk, on a target as fresh as a new one."""
+        if isinstance(self.target, Restarting):
+            self.target.restart()
+        else:
+            self.target.close()
+            self.target = opened(self.target_class, self.machine.setting)
+        self._begin()
+
+    def _begin(self) -> None:
+        machine = self.machine
         self.state = machine.initial()
         self.commands: list[Command] = []
         self.divergence = compared(machine, self.state, None, None, self.state, self.target.view())
@@ -161,20 +175,19 @@ def _walked(job: Job, variant: Variant, target_class: type[Target], progress: Pr
         return _pairs_walked(job, variant, machine, target_class, progress, cut)
     transitions = Transitions(machine)
     steps = walks = 0
-    fields: frozenset[str] = frozenset()
     amounts: dict[str, int] = {}
-    for walk in transitions.walks():
-        taken = transitions.total - transitions.to_take
-        walks += 1
-        if not walks & 15:
-            progress(f"{variant.name}: {taken:,}/{transitions.total:,} transitions")
-            if cut():
-                return Found(
-                    False, None, {"edges": taken}, f"cut short: {taken:,} of {transitions.total:,} transitions taken"
-                )
-        walker = Walker(machine, target_class)
-        try:
-            fields = declared(walker.target.view()) | {"offers"}
+    walker = Walker(machine, target_class)
+    fields = declared(walker.target.view()) | {"offers"}
+    try:
+        for walk in transitions.walks():
+            taken = transitions.total - transitions.to_take
+            walks += 1
+            if not walks & 15:
+                progress(f"{variant.name}: {taken:,}/{transitions.total:,} transitions")
+                if cut():
+                    detail = f"cut short: {taken:,} of {transitions.total:,} transitions taken"
+                    return Found(False, None, {"edges": taken}, detail)
+            walker.restart()
             number = walk.number
             walker.hurry(walk.commands, walk.state)
             while walker.divergence is None and (edge := transitions.take(number)) is not None:
@@ -185,8 +198,8 @@ def _walked(job: Job, variant: Variant, target_class: type[Target], progress: Pr
             if walker.divergence is not None:
                 failure = _failure_of_walk(job, variant, machine, target_class, walker)
                 return Found(False, failure, {"edges": taken}, "")
-        finally:
-            walker.target.close()
+    finally:
+        walker.target.close()
     amounts |= {"states": len(transitions.states), "edges": transitions.total, "planned_edges": transitions.total}
     amounts |= {"commands": steps, **{f"field:{name}": steps if name in fields else 0 for name in FIELDS}}
     return Found(True, None, amounts, f"every transition, in {walks:,} walks of {steps:,} commands; all bytes checked")
@@ -200,12 +213,13 @@ def _pairs_walked(
     pairs = Pairs(machine, limit, cut)
     steps = 0
     covered = set[object]()
-    for done, (label, way) in enumerate(pairs.ways.items()):
-        progress(f"{variant.name}: {done:,}/{len(pairs.ways):,} pairs of action and phase")
-        if label in covered:
-            continue
-        walker = Walker(machine, target_class)
-        try:
+    walker = Walker(machine, target_class)
+    try:
+        for done, (label, way) in enumerate(pairs.ways.items()):
+            progress(f"{variant.name}: {done:,}/{len(pairs.ways):,} pairs of action and phase")
+            if label in covered:
+                continue
+            walker.restart()
             for action in way:
                 steps += 1
                 action = named(machine, walker.state, action)
@@ -216,8 +230,8 @@ def _pairs_walked(
             if cut():
                 detail = f"cut short: {len(covered):,} of {len(pairs.ways):,} pairs of action and phase"
                 return Found(False, None, {"edges": len(covered)}, detail)
-        finally:
-            walker.target.close()
+    finally:
+        walker.target.close()
     where = "all" if pairs.finished else f"the first {pairs.states:,}"
     detail = f"every pair of action and phase of {where} states, {steps:,} commands; all bytes checked"
     amounts = {"states": pairs.states, "edges": len(covered), "planned_edges": len(pairs.ways), "commands": steps}

@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Hashable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kvmodel import Action
 from kvmodel import actions as act
@@ -30,6 +30,9 @@ from kvproof.targets import kvoffload_control
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import JobView, ShareView, View
+
+if TYPE_CHECKING:
+    from kvoffload.devices.host import Host as HostDevice
 
 _PHASES = {
     Phase.WAITING: WAITING,
@@ -373,8 +376,14 @@ class Host(KVOffload):
     layers, block_bytes  of the KV tensors (count; bytes)
     """
 
+    device: "HostDevice"
     layers = 2
     block_bytes = 64
+
+    def restart(self) -> None:
+        """A new engine on the same threads and tensors, wiped."""
+        self.device.wipe()
+        self.runtime = Runtime(Engine.create(config_of(self.setting)), self.device)
 
     def _device(self, setting: Setting) -> Device:
         from kvoffload.devices.host import Host as HostDevice  # only now: it imports torch

@@ -53,6 +53,13 @@ class Snapshotting(Protocol):
         ...
 
 
+@runtime_checkable
+class Restarting(Protocol):
+    """A target that can become as fresh as a new one, for less."""
+
+    def restart(self) -> None: ...
+
+
 class StepTarget:
     """Base for engines whose one call schedules a whole step.
 

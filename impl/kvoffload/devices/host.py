@@ -266,6 +266,24 @@ class Host:
             if stuck:
                 raise Hang("everything left waits for what is not coming: " + "; ".join(stuck))
 
+    def wipe(self) -> None:
+        """Gated only (else RuntimeError): run what is left, then be as new: every block UNWRITTEN, nothing collected.
+
+        Cheaper than another device, whose threads would have to be started. Raises Hang if what is left cannot run.
+        """
+        while gates := self.runnable():
+            self.run(*gates[0])
+        with self._lock:
+            stuck = [str(lane) for lane in self._lanes if lane.queue]
+            if stuck:
+                raise Hang("everything left waits for what is not coming: " + "; ".join(stuck))
+            for worker in self._workers:
+                worker.computed = 0
+                worker.copied.clear()
+                for tensors in worker.tiers.values():
+                    tensors.blank()
+            self.misreads.clear()
+
     def state(self, worker: int, stream: Stream) -> State:
         """What this stream's thread does now. At quiescence it stays so until the next call."""
         with self._lock:
