@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import pytest
 
-from kvmodel import Forbidden, Machine
+from kvmodel import Forbidden, Machine, State
 from kvmodel.actions import Reset
 from kvmodel.contents import UNWRITTEN
 from kvmodel.contract import Contract
@@ -153,6 +153,15 @@ class OnMachine:
 
     def close(self) -> None:
         pass
+
+
+def state_after(contract: Contract, scope: Scope, *commands: str) -> tuple[Machine, State]:
+    """A machine, and its state after these commands, none of which it may refuse."""
+    played, words = OnMachine(Machine(contract, scope).setting), vocabulary(scope)
+    for text in commands:
+        answer = played.do(words[text])
+        assert not isinstance(answer, str) or words[text].verb in ("forge_report", "free_twice"), f"{text}: {answer}"
+    return played.machine, played.state
 
 
 class OnKVOffload:

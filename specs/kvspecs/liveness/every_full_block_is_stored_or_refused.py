@@ -30,13 +30,14 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
     for number, (old, new) in enumerate(zip(before.requests, after.requests, strict=True)):
         for key in setting.total_keys[number][old.stored : new.stored]:
             if not is_cached(before.host, key) and not is_being_stored(after, key):
-                return f"request {number} passes over {setting.key_names[key - 1]!r}, which is neither on the host nor on its way"
+                name = setting.key_names[key - 1]
+                return f"request {number} passes over {name!r}, which is neither on the host nor on its way"
     return None
 
 
 PROPERTY = LivenessProperty(
     "every-full-block-is-stored-or-refused",
-    "Every computed block of a running request is stored, found on the host already, or refused because the host is full.",
+    "Every computed block of a running request is stored, found on the host already, or refused as the host is full.",
     goal,
     without=frozenset({"Finish", "PreemptUnderPressure"}),
 )

@@ -1,0 +1,115 @@
+"""The goals of the liveness properties: in which states there is nothing more to wait for. And the catalogue itself."""
+
+import pytest
+from tests.seeds.driving import state_after
+
+from kvmodel import Contract, Scope
+from kvmodel import actions as act
+from kvspecs.catalogue import AGREEMENT, JUDGED, LIVENESS, NAMES, SAFETY, STEPPING, sentence_of
+from kvspecs.liveness import (
+    every_full_block_is_stored_or_refused,
+    every_request_can_finish,
+    everything_drains,
+    reset_converges,
+)
+from kvspecs.property import LivenessProperty
+
+PINNING, FENCING = Contract("pinning"), Contract("fencing")
+AB = Scope(device_blocks=3, host_blocks=3, workers=1, prompts=("ab",), resets=3, losses=1)
+FULL = AB._replace(host_blocks=1)
+
+LAUNCHED = ('submit x "ab"', "admit x", "launch")
+HANDLED = (*LAUNCHED, "run w0 compute", "handle output")
+LOST = (*HANDLED, "run w0 store", "lose the report of w0 for job 0")
+
+FINISH, DRAIN = every_request_can_finish.PROPERTY, everything_drains.PROPERTY
+CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refused.PROPERTY
+
+
+@pytest.mark.parametrize(
+    ("goal", "contract", "scope", "commands", "reached"),
+    [
+        pytest.param(FINISH, PINNING, AB, (), True, id="nobody was submitted"),
+        pytest.param(FINISH, PINNING, AB, ('submit x "ab"',), False, id="somebody waits"),
+        pytest.param(FINISH, PINNING, AB, (*HANDLED, "finish x"), True, id="finished, its store still runs"),
+        pytest.param(FINISH, PINNING, AB, LOST, False, id="it runs in blocks that a lost job holds too"),
+        pytest.param(FINISH, PINNING, AB, (*LOST, "preempt x"), False, id="it can hit the blocks of a lost job"),
+        pytest.param(FINISH, FENCING, AB, (*LOST, "preempt x"), True, id="it waits for a report that is lost"),
+        pytest.param(FINISH, PINNING, AB, (*LOST, "reset invalidate"), True, id="lost jobs leave it too few blocks"),
+        pytest.param(
+            FINISH, PINNING, AB._replace(device_blocks=4), (*LOST, "reset invalidate"), False, id="they leave it enough"
+        ),
+        pytest.param(DRAIN, PINNING, AB, (), True, id="nothing ever happened"),
+        pytest.param(DRAIN, PINNING, AB, (*HANDLED, "finish x"), False, id="a store still runs"),
+        pytest.param(
+            DRAIN, PINNING, AB, (*HANDLED, "finish x", "run w0 store", "report w0 job 0"), True, id="all is drained"
+        ),
+        pytest.param(DRAIN, PINNING, AB, (*LOST, "finish x"), True, id="only a lost report is missing"),
+        pytest.param(DRAIN, PINNING, AB, (*LAUNCHED, "abort x"), False, id="a step still runs"),
+        pytest.param(CONVERGE, PINNING, AB, HANDLED, False, id="pinning: a store is in flight"),
+        pytest.param(CONVERGE, PINNING, AB, (*HANDLED, "run w0 store"), False, id="pinning: it is not reported"),
+        pytest.param(
+            CONVERGE, PINNING, AB, (*HANDLED, "run w0 store", "report w0 job 0"), True, id="pinning: it is reported"
+        ),
+        pytest.param(CONVERGE, PINNING, AB, LOST, True, id="pinning: excused, its report is lost"),
+        pytest.param(CONVERGE, FENCING, AB, HANDLED, True, id="fencing: at any time"),
+        pytest.param(STORED, PINNING, AB, HANDLED, True, id="both blocks are on their way"),
+        pytest.param(STORED, PINNING, FULL, HANDLED, True, id="one is on its way and the host is full"),
+        pytest.param(
+            STORED, PINNING, FULL, (*HANDLED, "run w0 store", "report w0 job 0"), False, id="the host has room again"
+        ),
+        pytest.param(
+            STORED, PINNING, FULL, (*HANDLED, "run w0 store", "report w0 job 0", "finish x"), True, id="it has ended"
+        ),
+        pytest.param(
+            STORED,
+            PINNING._replace(store_mode="lazy"),
+            FULL,
+            HANDLED,
+            True,
+            id="lazy stores promise nothing to running requests",
+        ),
+    ],
+)
+def test_a_goal_is_reached(
+    goal: LivenessProperty, contract: Contract, scope: Scope, commands: tuple[str, ...], reached: bool
+) -> None:
+    machine, state = state_after(contract, scope, *commands)
+    assert goal.goal(machine.setting, state) is reached
+
+
+def test_a_cursor_that_passes_over_what_is_stored_nowhere() -> None:
+    """The step that breaks the last of these goals for good."""
+    machine, before = state_after(PINNING, FULL, 'submit x "ab"', "admit x")
+    after = machine.step(before, act.Launch())
+    judge = every_full_block_is_stored_or_refused.PASSED_OVER.on_step
+    assert judge is not None
+    assert judge(machine.setting, before, act.Launch(), after) is None
+    passed = after._replace(requests=(after.requests[0]._replace(stored=2),))
+    sentence = "request 0 passes over 'ab', which is neither on the host nor on its way"
+    assert judge(machine.setting, before, act.Launch(), passed) == sentence
+
+
+def test_the_catalogue() -> None:
+    """Names are unique, stable, and each has a sentence; every property says when it is judged."""
+    assert len(SAFETY) == 19
+    assert [live.name for live in LIVENESS] == [
+        "every-request-can-finish",
+        "everything-drains",
+        "reset-converges",
+        "every-full-block-is-stored-or-refused",
+    ]
+    assert len(set(NAMES)) == len(NAMES) == 25
+    assert NAMES[-2:] == (STEPPING.name, AGREEMENT)
+    for name in NAMES:
+        assert sentence_of(name).endswith(".")
+    for judged in JUDGED:
+        assert judged.on_state is not None or judged.on_step is not None
+        assert not judged.actions or judged.on_step is not None
+        assert judged.actions <= {kind.__name__ for kind in act.ACTIONS}
+    assert [p.name for p in SAFETY if p.holds_for != "all targets"] == [
+        "one-copy-per-key",
+        "false-reset-serves-nothing-old",
+    ]
+    with pytest.raises(KeyError):
+        sentence_of("no-such-property")
