@@ -1,0 +1,280 @@
+"""The life of a request: found, admitted, grown, preempted, finished, aborted, in the order and with the references
+that the rules say."""
+
+import pytest
+from tests.seeds.driving import facts, state_after
+
+from kvmodel import Contract, Scope
+from kvmodel import actions as act
+from kvmodel.request import DONE, DRAINING, LOADING, RUNNING, Pins
+from kvmodel.transfer_job import ABANDONED, LIVE, LOAD
+from kvproof.targets.command import describe
+from kvproof.targets.view import expected
+from kvproof.targets.wording import command_of
+
+PINNING, FENCING = Contract("pinning"), Contract("fencing")
+BOTH = pytest.mark.parametrize("contract", [PINNING, FENCING], ids=["pinning", "fencing"])
+
+AB_AC = Scope(device_blocks=3, host_blocks=3, workers=1, prompts=("ab", "ac"))
+RELOAD = Scope(device_blocks=2, host_blocks=4, workers=1, prompts=("ab", "cd", "ab"), resets=2)
+
+X_HANDLED = ('submit x "ab"', "admit x", "launch", "run w0 compute", "handle output")
+X_SERVED = (*X_HANDLED, "run w0 store", "report w0 job 0", "finish x")
+Z_WAITS = (
+    *X_SERVED,
+    *('submit y "cd"', "admit y", "launch", "run w0 compute", "handle output", "run w0 store", "report w0 job 1"),
+    *("finish y", 'submit z "ab"'),
+)
+
+
+def offered(contract: Contract, scope: Scope, *commands: str) -> list[str]:
+    """What may happen next, in words."""
+    machine, state = state_after(contract, scope, *commands)
+    return [describe(command_of(action), scope) for action in machine.actions(state)]
+
+
+def seen(contract: Contract, scope: Scope, *commands: str) -> dict[str, str]:
+    machine, state = state_after(contract, scope, *commands)
+    return facts(machine.setting, expected(state))
+
+
+@BOTH
+def test_nothing_but_submission_and_reset_is_possible_at_first(contract: Contract) -> None:
+    assert offered(contract, AB_AC) == ['submit x "ab"', 'submit y "ac"', "reset invalidate"]
+
+
+@BOTH
+def test_an_admission_is_all_or_nothing(contract: Contract) -> None:
+    """x and its two blocks leave y one; `ac` shares `a` only once x has computed it."""
+    both = ('submit x "ab"', 'submit y "ac"', "admit x")
+    assert "admit y" not in offered(contract, AB_AC, *both)
+    assert "admit y" in offered(contract, AB_AC, *both, "launch", "run w0 compute", "handle output")
+
+
+@BOTH
+def test_a_hit_that_is_itself_free_is_no_room_for_the_rest(contract: Contract) -> None:
+    """vLLM issues 45388 and 45387: two free blocks, one of them the hit, and two more are needed."""
+    scope = Scope(device_blocks=3, host_blocks=1, workers=1, prompts=("a", "abc", "d"))
+    one_free_hit = (
+        *('submit x "a"', "admit x", "launch", "run w0 compute", "handle output", "run w0 store", "report w0 job 0"),
+        *("finish x", 'submit z "d"', "admit z"),
+    )
+    assert seen(contract, scope, *one_free_hit)["device"] == "1 0 0"
+    assert "admit y" not in offered(contract, scope, *one_free_hit, 'submit y "abc"')
+    assert "admit y" in offered(contract, scope, *one_free_hit, 'submit y "abc"', "abort z")
+
+
+@BOTH
+def test_admission_takes_hits_first_and_the_least_recently_used_blocks_for_the_rest(contract: Contract) -> None:
+    machine, state = state_after(contract, AB_AC, *X_SERVED, 'submit y "ac"', "admit y")
+    shared = state.device.keys.index(1)
+    assert state.requests[1].phase == RUNNING
+    assert state.requests[1].table[0] == shared
+    assert state.requests[1].computed == 1
+    assert [machine.setting.key_names[key - 1] for key in state.device.keys if key] == ["a", "ab"]
+
+
+@BOTH
+def test_what_only_the_host_has_is_loaded(contract: Contract) -> None:
+    _, state = state_after(contract, RELOAD, *Z_WAITS, "admit z")
+    request, (job,) = state.requests[2], state.jobs
+    assert request.phase == LOADING
+    assert request.computed == 0
+    assert request.jobs == (job.id,) == (2,)
+    assert (job.direction, job.view, job.request) == (LOAD, LIVE, 2)
+    assert [pair.key for pair in job.pairs] == [1, 2]
+    assert [pair.destination for pair in job.pairs] == list(request.table)
+
+
+def test_a_load_owns_both_sides_under_pinning_and_its_sources_under_fencing() -> None:
+    assert seen(PINNING, RELOAD, *Z_WAITS, "admit z")["device"] == "2 2"
+    assert seen(FENCING, RELOAD, *Z_WAITS, "admit z")["device"] == "1 1"
+    assert seen(PINNING, RELOAD, *Z_WAITS, "admit z")["host"] == "1 1 0 0"
+    assert seen(FENCING, RELOAD, *Z_WAITS, "admit z")["host"] == "1 1 0 0"
+
+
+@BOTH
+def test_a_loaded_request_runs_when_it_is_woken(contract: Contract) -> None:
+    loaded = (*Z_WAITS, "admit z", "launch", "run w0 load", "report w0 job 2")
+    _, state = state_after(contract, RELOAD, *loaded)
+    assert state.requests[2].phase == LOADING
+    assert state.requests[2].computed == 2
+    assert "wake z" in offered(contract, RELOAD, *loaded)
+    assert "wake z" not in offered(contract, RELOAD, *loaded[:-1])
+    _, woken = state_after(contract, RELOAD, *loaded, "wake z")
+    assert woken.requests[2].phase == RUNNING
+
+
+@BOTH
+def test_a_lookup_keeps_what_it_found_until_the_admission(contract: Contract) -> None:
+    """vLLM PR 42289: y takes every block that is not pinned, and z still finds its prefix on the host."""
+    scope = RELOAD._replace(host_blocks=2, prompts=("ab", "cd", "a"), lookups=True)
+    commands = (
+        *(*X_SERVED, 'submit z "a"'),
+        *('submit y "cd"', "lookup y", "admit y", "lookup z"),
+    )
+    assert seen(contract, scope, *commands)["found"] == "z - | a"
+    after = seen(contract, scope, *commands, "launch")
+    assert after["host"] == "1 1"
+    assert after["on_host"] == "a"
+    assert after["found"] == "z - | a"
+
+
+@BOTH
+def test_a_repeated_lookup_holds_one_reference(contract: Contract) -> None:
+    """vLLM issue 39702."""
+    twice = (*X_SERVED, 'submit y "ac"', "lookup y", "lookup y")
+    assert seen(contract, AB_AC, *twice)["device"] == "1 0 0"
+    assert seen(contract, AB_AC, *twice, "release the lookup of y")["device"] == "0 0 0"
+    assert seen(contract, AB_AC, *twice, "abort y")["device"] == "0 0 0"
+    assert seen(contract, AB_AC, *twice, "admit y")["device"] == "1 1 0"
+
+
+@BOTH
+def test_a_lookup_that_found_nothing_is_a_lookup(contract: Contract) -> None:
+    _, state = state_after(contract, AB_AC, 'submit x "ab"', "lookup x")
+    assert state.requests[0].pins == Pins((), ())
+
+
+def test_a_request_with_stores_of_its_own_outstanding_is_deferred_under_fencing() -> None:
+    """vLLM PR 46231. Under pinning nobody waits for stores."""
+    scope = AB_AC._replace(lookups=True)
+    preempted = ('submit x "ab"', "lookup x", "admit x", "launch", "run w0 compute", "handle output", "preempt x")
+    assert "lookup x" in offered(PINNING, scope, *preempted)
+    assert "lookup x" not in offered(FENCING, scope, *preempted)
+    assert "lookup x" in offered(FENCING, scope, *preempted, "run w0 store", "report w0 job 0")
+
+
+DECODING = Scope(device_blocks=4, host_blocks=4, workers=1, prompts=("a", "b"), decode=1)
+SHORT = DECODING._replace(device_blocks=2)
+BOTH_RUN = ('submit x "a"', 'submit y "b"', "admit x", "admit y", "launch", "run w0 compute", "handle output")
+
+
+@BOTH
+def test_a_request_grows_when_all_it_has_is_computed(contract: Contract) -> None:
+    one = ('submit x "a"', "admit x")
+    assert "grow x" not in offered(contract, DECODING, *one)
+    assert "grow x" not in offered(contract, DECODING, *one, "launch", "run w0 compute")
+    computed = (*one, "launch", "run w0 compute", "handle output")
+    assert "grow x" in offered(contract, DECODING, *computed)
+    assert "grow x" not in offered(contract, DECODING, *computed, "grow x")
+    assert "finish x" not in offered(contract, DECODING, *computed)
+    end = (*computed, "grow x", "launch", "run w0 compute", "handle output")
+    assert "finish x" in offered(contract, DECODING, *end)
+
+
+@BOTH
+def test_growing_comes_before_admissions(contract: Contract) -> None:
+    """Otherwise the block that a preemption freed goes back to the one preempted, for ever."""
+    growing = ('submit x "a"', "admit x", "launch", "run w0 compute", "handle output", 'submit y "b"')
+    assert "admit y" not in offered(contract, DECODING, *growing)
+    assert "admit y" in offered(contract, DECODING, *growing, "grow x")
+
+
+def test_pressure_preempts_the_last_one_behind_the_grower() -> None:
+    """x and y have no third block to grow into. Under pinning the store of `b` keeps y's block all the same."""
+    assert "preempt under pressure" not in offered(PINNING, DECODING, *BOTH_RUN)
+    assert "preempt under pressure" in offered(PINNING, SHORT, *BOTH_RUN)
+    for contract, held in ((PINNING, "2 1"), (FENCING, "1 0")):
+        after = seen(contract, SHORT, *BOTH_RUN, "preempt under pressure")
+        assert (after["requests"], after["device"]) == ("RUNNING WAITING", held)
+
+
+@BOTH
+def test_a_later_request_never_preempts_an_earlier_one(contract: Contract) -> None:
+    """x has all that it needs; y waits until it is done."""
+    x_has_grown = (*BOTH_RUN, "grow x")
+    scope = DECODING._replace(device_blocks=3)
+    assert seen(contract, scope, *x_has_grown)["device"] == ("2 2 1" if contract.pins else "1 1 1")
+    assert "preempt under pressure" not in offered(contract, scope, *x_has_grown)
+
+
+@BOTH
+def test_nobody_is_preempted_whose_blocks_a_launched_step_still_writes(contract: Contract) -> None:
+    """vLLM PR 49675: nothing would become free."""
+    scope = DECODING._replace(device_blocks=2)
+    one_in_step = (
+        *('submit x "a"', "admit x", "launch", "run w0 compute", "handle output", "run w0 store", "report w0 job 0"),
+        *('submit y "b"', "preempt x", "admit y", "admit x", "launch"),
+    )
+    assert seen(contract, scope, *one_in_step)["device"] == ("2 1" if contract.pins else "1 1")
+    assert "preempt under pressure" not in offered(contract, scope, *one_in_step)
+    assert "preempt under pressure" in offered(contract, scope, *one_in_step, "run w0 compute", "handle output")
+
+
+@pytest.mark.parametrize("way", ["preempt x", "abort x"])
+@BOTH
+def test_the_blocks_of_a_launched_step_stay_until_its_output_is_handled(contract: Contract, way: str) -> None:
+    """vLLM PR 45357. The output changes nothing else."""
+    launched = ('submit x "ab"', "admit x", "launch", way)
+    held = "2 2 0" if contract.pins else "1 1 0"
+    assert seen(contract, AB_AC, *launched)["device"] == held
+    assert seen(contract, AB_AC, *launched, "run w0 compute")["device"] == held
+    after = seen(contract, AB_AC, *launched, "run w0 compute", "handle output")
+    assert after["device"] == ("1 1 0" if contract.pins else "0 0 0")
+    assert after["on_device"] == ""
+
+
+def test_an_aborted_load_is_abandoned_under_pinning_and_drains_under_fencing() -> None:
+    launched = (*Z_WAITS, "admit z", "launch", "abort z")
+    _, pinning = state_after(PINNING, RELOAD, *launched)
+    assert pinning.requests[2].phase == DONE
+    assert pinning.jobs[0].view == ABANDONED
+    assert pinning.device.refs == (1, 1)
+    _, fencing = state_after(FENCING, RELOAD, *launched)
+    assert fencing.requests[2].phase == DRAINING
+    assert fencing.jobs[0].view == ABANDONED
+    assert fencing.device.refs == (1, 1)
+    _, drained = state_after(FENCING, RELOAD, *launched, "run w0 load", "report w0 job 2")
+    assert drained.requests[2].phase == DONE
+    assert drained.device.refs == (0, 0)
+
+
+def test_a_preempted_load_waits_again_and_drains_first_under_fencing() -> None:
+    launched = (*Z_WAITS, "admit z", "launch", "preempt z")
+    assert seen(PINNING, RELOAD, *launched)["requests"] == "DONE DONE WAITING"
+    assert seen(FENCING, RELOAD, *launched)["requests"] == "DONE DONE DRAINING"
+    drained = seen(FENCING, RELOAD, *launched, "run w0 load", "report w0 job 2")
+    assert drained["requests"] == "DONE DONE WAITING"
+    assert drained["on_device"] == ""
+    aborted = seen(FENCING, RELOAD, *launched, "abort z", "run w0 load", "report w0 job 2")
+    assert aborted["requests"] == "DONE DONE DONE"
+
+
+@pytest.mark.parametrize("way", ["preempt z", "abort z"])
+@BOTH
+def test_a_load_that_was_not_launched_is_cancelled(contract: Contract, way: str) -> None:
+    after = seen(contract, RELOAD, *Z_WAITS, "admit z", way)
+    assert (after["jobs"], after["device"], after["host"]) == ("", "0 0", "0 0 0 0")
+
+
+@BOTH
+def test_an_outstanding_store_goes_on_when_its_request_ends(contract: Contract) -> None:
+    ended = seen(contract, AB_AC, *X_HANDLED, "finish x")
+    assert ended["jobs"] == "0 store LIVE w0"
+    assert ended["waits_for"] == ""
+    assert seen(contract, AB_AC, *X_HANDLED, "finish x", "run w0 store", "report w0 job 0")["on_host"] == "a ab"
+
+
+@BOTH
+def test_a_request_that_ended_offers_nothing(contract: Contract) -> None:
+    scope = AB_AC._replace(prompts=("ab",), resets=0)
+    machine, state = state_after(contract, scope, *X_SERVED)
+    assert state.requests[0].phase == DONE
+    assert machine.actions(state) == []
+
+
+@BOTH
+def test_switches_of_the_scope(contract: Contract) -> None:
+    """Without aborts, preemptions and resets; and with lookups, admission needs one."""
+    quiet = AB_AC._replace(aborts=False, preempts=False, resets=0, lookups=True)
+    assert offered(contract, quiet, 'submit x "ab"') == ["lookup x", 'submit y "ac"']
+    looked_up = offered(contract, quiet, 'submit x "ab"', "lookup x")
+    assert looked_up == ["lookup x", "release the lookup of x", "admit x", 'submit y "ac"']
+    assert offered(contract, quiet, *X_HANDLED) == ["run w0 store", "finish x", 'submit y "ac"']
+
+
+def test_actions_of_different_classes_may_be_equal_and_their_keys_are_not() -> None:
+    """Whoever puts actions into one set uses `key`."""
+    assert act.Wake(2) == act.Abort(2)
+    assert act.key(act.Wake(2)) != act.key(act.Abort(2))

@@ -1,0 +1,93 @@
+"""What no machine can be built from is refused by BadScope, in a sentence that says which field and what would do."""
+
+from typing import Any
+
+import pytest
+
+from kvmodel import BadScope, Contract, Machine, Scope
+from kvmodel.scope import sequences
+
+GOOD = Scope(device_blocks=3, host_blocks=2, workers=1, prompts=("ab", "ac"))
+PINNING = Contract("pinning")
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"device_blocks": 0}, "device_blocks is 0; it must be between 1 and 100000"),
+        ({"host_blocks": 0}, "host_blocks is 0; it must be between 1 and 100000"),
+        ({"host_blocks": 100_001}, "host_blocks is 100001; it must be between 1 and 100000"),
+        ({"workers": 0}, "workers is 0; it must be between 1 and 64"),
+        ({"workers": 65}, "workers is 65; it must be between 1 and 64"),
+        ({"prompts": ()}, "prompts is 0; it must be between 1 and 64"),
+        ({"prompts": ("a",) * 65}, "prompts is 65; it must be between 1 and 64"),
+        ({"decode": -1}, "decode is -1; it must be between 0 and 64"),
+        ({"resets": -1}, "resets is -1; it must be between 0 and 1000000"),
+        ({"duplicates": -1}, "duplicates is -1; it must be between 0 and 1000000"),
+        ({"losses": -1}, "losses is -1; it must be between 0 and 1000000"),
+        ({"forgeries": -1}, "forgeries is -1; it must be between 0 and 1000000"),
+        ({"double_frees": -1}, "double_frees is -1; it must be between 0 and 1000000"),
+        ({"lazy_window": -1}, "lazy_window is -1; it must be between 0 and 100000"),
+        ({"prompts": ("",)}, "prompt '' must be 1 to 64 letters or digits, one for each block"),
+        ({"prompts": ("a b",)}, "prompt 'a b' must be 1 to 64 letters or digits, one for each block"),
+        (
+            {"prompts": ("abcd",)},
+            "prompt 'abcd' with decode=0 needs 4 device blocks, and device_blocks is 3: it could never finish",
+        ),
+        (
+            {"decode": 2},
+            "prompt 'ab' with decode=2 needs 4 device blocks, and device_blocks is 3: it could never finish",
+        ),
+        ({"meanings": ()}, "resets are allowed but meanings is empty; use invalidate, evict or both"),
+        ({"meanings": ("flush",)}, "meaning 'flush' does not exist; use invalidate or evict"),
+    ],
+)
+def test_a_scope_that_makes_no_sense(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadScope) as refused:
+        Machine(PINNING, GOOD._replace(**fields))
+    assert str(refused.value) == says
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"discipline": "hoping"}, "discipline 'hoping' does not exist; use pinning or fencing"),
+        ({"store_mode": "never"}, "store mode 'never' does not exist; use eager or lazy"),
+        ({"output_from": "last"}, "output_from 'last' does not exist; use all or first"),
+        (
+            {"environment": frozenset({"flood"})},
+            "fault 'flood' does not exist; use duplicate, loss, forgery, double-free",
+        ),
+    ],
+)
+def test_a_contract_that_makes_no_sense(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadScope) as refused:
+        Machine(PINNING._replace(**fields), GOOD)
+    assert str(refused.value) == says
+
+
+@pytest.mark.parametrize(
+    ("field", "fault"),
+    [("duplicates", "duplicate"), ("losses", "loss"), ("forgeries", "forgery"), ("double_frees", "double-free")],
+)
+def test_a_scope_with_a_fault_that_the_contract_excludes(field: str, fault: str) -> None:
+    contract = PINNING._replace(environment=PINNING.environment - {fault})
+    with pytest.raises(BadScope) as refused:
+        Machine(contract, GOOD._replace(**dict[str, Any]({field: 2})))
+    assert str(refused.value) == f"the scope has 2 of fault '{fault}', which the contract's environment excludes"
+    Machine(contract, GOOD)
+
+
+def test_no_resets_need_no_meaning() -> None:
+    Machine(PINNING, GOOD._replace(resets=0, meanings=()))
+
+
+def test_equal_prefixes_have_equal_keys_and_decoded_blocks_have_keys_of_their_own() -> None:
+    keys = sequences(GOOD._replace(decode=1))
+    assert keys.names == ("a", "ab", "ac", "ab+1", "ac+1")
+    assert keys.prompt == ((1, 2), (1, 3))
+    assert keys.total == ((1, 2, 4), (1, 3, 5))
+
+
+def test_the_same_symbol_after_another_prefix_has_another_key() -> None:
+    assert sequences(GOOD._replace(prompts=("ab", "b"))).prompt == ((1, 2), (3,))
