@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from kvmodel import Machine, State
 from kvproof.engines.run_of import failure_of, run_of
-from kvproof.failure import Failure
+from kvproof.failure import Failure, fingerprint
 from kvproof.job import Cut, Job, Progress
 from kvproof.search.modes import Variant, variants
+from kvproof.search.phases import Label, pairs_of
 from kvproof.search.product import Product, Searched
 from kvproof.search.walks import Pairs, Transitions, named
 from kvproof.targets import naming
@@ -80,8 +81,8 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     machine = Machine(variant.contract, variant.scope)
     target = opened(target_class, machine.setting)
     assert isinstance(target, Snapshotting)
-    composites = bool(job.options.get("composites", len(variant.scope.prompts) == 1))
-    product = Product(machine, target, composites)  # type: ignore[arg-type]
+    composites = len(job.scope.prompts) == 1 and (not job.options.get("modes") or variant.name.endswith("+pressure"))
+    product = Product(machine, target, composites, _known(job))  # type: ignore[arg-type]
     try:
         searched = product.search(cut, lambda text: progress(f"{variant.name}: {text}"))
     finally:
@@ -94,6 +95,13 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     if failure is None and not searched.finished:
         detail = f"cut short after {searched.pairs:,} pairs, {searched.edges:,} edges"
     return Found(searched.finished, failure, amounts, detail)
+
+
+def _known(job: Job) -> Callable[[Divergence], bool]:
+    """Whether a divergence has a fingerprint that `--known` lists: the search goes on past it."""
+    listed = job.options.get("known", ())
+    assert isinstance(listed, tuple)
+    return lambda divergence: fingerprint(divergence.property, job.target, divergence.cause) in listed
 
 
 def _failure_of_search(
@@ -212,7 +220,7 @@ def _pairs_walked(
     assert isinstance(limit, int)
     pairs = Pairs(machine, limit, cut)
     steps = 0
-    covered = set[object]()
+    covered = set[Label]()
     walker = Walker(machine, target_class)
     try:
         for done, (label, way) in enumerate(pairs.ways.items()):
@@ -223,7 +231,7 @@ def _pairs_walked(
             for action in way:
                 steps += 1
                 action = named(machine, walker.state, action)
-                covered.add(pairs.label(walker.state, action))
+                covered.update(pairs_of(walker.state, action))
                 if walker.divergence is not None or not walker.take(command_of(action)):
                     failure = _failure_of_walk(job, variant, machine, target_class, walker)
                     return Found(False, failure, {"edges": len(covered)}, "")

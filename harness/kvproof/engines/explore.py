@@ -27,7 +27,8 @@ class _Sum(NamedTuple):
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """Explore one scope, or with option `modes` every variant of it: each mode and fault `alone`, or also in `pairs`.
 
-    With option `coverage` the outcomes of the machine's guards are counted too.
+    With option `coverage` the outcomes of the machine's guards are counted too; it may say `one prompt`, and then
+    larger scopes, which it would slow down, do without.
     """
     started = time.monotonic()
     total = _Sum(0, 0, {})
@@ -75,7 +76,8 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
 def _explored(job: Job, variant: Variant, progress: Progress, cut: Cut) -> tuple[Explored, dict[str, int]]:
     graph = Graph(Machine(variant.contract, variant.scope))
     said = f"{variant.name}: "
-    if not job.options.get("coverage"):
+    wanted = job.options.get("coverage")
+    if not wanted or (wanted == "one prompt" and len(variant.scope.prompts) > 1):
         explored = graph.explore(cut, lambda text: progress(said + text))
         return explored, {}
     with recording() as guards:

@@ -27,13 +27,16 @@ EXAMPLES, STEPS = 12, 60
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
-    """Batches of runs until the planned count is reached. Store modes and `output_from` take turns, unless the job's
+    """Batches of runs until the planned count is reached, on past failures that `--known` lists. Store modes and `output_from` take turns, unless the job's
     contract has one that is not the default. Same seed, same commands."""
     started = time.monotonic()
     target_class = load(job.target, job.device)
     planned = job.options.get("commands", COMMANDS)
     assert isinstance(planned, int)
     classes = [lockstep_class(target_class, contract, job.scope) for contract in _contracts(job.contract)]
+    known = job.options.get("known", ())
+    assert isinstance(known, tuple)
+    seen: Failure | None = None
     performed = batches = 0
     for number, cls in enumerate(cycle(classes)):
         if performed >= planned:
@@ -47,11 +50,15 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         performed += cls.performed - before
         batches += 1
         progress(f"{performed:,} of {planned:,} commands")
-        if failure is not None:
+        if failure is not None and failure.fingerprint in known:
+            seen = seen or failure
+        elif failure is not None:
             counts = {"commands": performed, "planned_commands": planned}
             return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure, counts=counts)
     counts = {"commands": performed, "planned_commands": planned}
     detail = f"{performed:,} commands in {batches} batches"
+    if seen is not None:
+        return job.result(Verdict.REFUTED, time.monotonic() - started, detail=detail, failure=seen, counts=counts)
     return job.result(Verdict.PASSED, time.monotonic() - started, detail=detail, counts=counts)
 
 

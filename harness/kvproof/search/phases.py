@@ -2,7 +2,7 @@
 
 from kvmodel import Action, State
 from kvmodel import actions as act
-from kvmodel.launched_step import awaited, is_in_launched_step
+from kvmodel.launched_step import is_in_launched_step
 from kvmodel.request import PHASES
 from kvmodel.state import job_with
 from kvmodel.streams import oldest_copy
@@ -11,26 +11,26 @@ from kvmodel.transfer_job import DIRECTIONS, PROGRESS, VIEWS, Job
 Label = tuple[object, ...]
 
 
-def pair_of(state: State, action: Action) -> Label:
-    """The action's name with the phase of what it concerns.
+def pairs_of(state: State, action: Action) -> list[Label]:
+    """The action's name with the phase of what it concerns; one pair for each thing that it concerns.
 
     Of a request: its phase, whether it looked up, is in a launched step, and the state of the jobs it waits for. Of a
-    job: direction, view, and how far each worker is. Of the whole: phases of all requests, views of all jobs.
+    job: direction, view, and how far each worker is. A launch, an output and a reset concern every request and job.
     """
     name = type(action).__name__
     match action:
         case act.Run(worker, stream):
             job = oldest_copy(state, worker, stream) if stream else None
-            return (name, "compute") if job is None else (name, *_job(job))
+            return [(name, "compute") if job is None else (name, *_job(job))]
         case act.Report(_, number) | act.LoseReport(_, number) | act.DuplicateReport(_, number):
             found = job_with(state, number)
-            return (name, "gone") if found is None else (name, *_job(found))
+            return [(name, "gone") if found is None else (name, *_job(found))]
         case act.Reset(meaning, requests):
-            return (name, meaning, requests, *_all(state))
+            return [(name, meaning, requests, *phase) for phase in _all(state)]
         case act.Launch() | act.HandleOutput() | act.ForgeReport() | act.FreeTwice():
-            return (name, *_all(state))
+            return [(name, *phase) for phase in _all(state)]
         case _:
-            return (name, *_request(state, action.request))
+            return [(name, *_request(state, action.request))]
 
 
 def _job(job: Job) -> Label:
@@ -48,7 +48,6 @@ def _request(state: State, number: int) -> Label:
     )
 
 
-def _all(state: State) -> Label:
-    phases = tuple(sorted(PHASES[request.phase] for request in state.requests))
-    views = tuple(sorted({(DIRECTIONS[job.direction], VIEWS[job.view]) for job in state.jobs}))
-    return phases, views, awaited(state.steps) is not None
+def _all(state: State) -> set[Label]:
+    found: set[Label] = {_request(state, number) for number in range(len(state.requests))}
+    return found | {_job(job) for job in state.jobs}

@@ -48,12 +48,21 @@ class Product:
     """All reachable pairs of one machine and one target, numbered in the order of their discovery.
 
     composites  also the commands that stand for several actions: a whole scheduling call, a worker's whole batch
+    known       says of a divergence that it is known: the search goes on past it, and keeps the first in `passed_by`
     """
 
-    def __init__(self, machine: Machine, target: Searchable, composites: bool) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        target: Searchable,
+        composites: bool,
+        known: Callable[[Divergence], bool] = lambda divergence: False,
+    ) -> None:
         self.machine = machine
         self.target = target
         self.composites = composites
+        self.known = known
+        self.passed_by: tuple[tuple[Command, ...], Divergence] | None = None
         self.states: list[State] = []
         self.snapshots: list[bytes] = []
         self.parent = array("i")
@@ -69,6 +78,8 @@ class Product:
         gc.disable()
         try:
             finished, commands, divergence = self._search(cut, progress)
+            if divergence is None and self.passed_by is not None:
+                commands, divergence = self.passed_by
         finally:
             if was_enabled:
                 gc.enable()
@@ -94,13 +105,17 @@ class Product:
             target.restore(snapshot)
             expected, seen = offers_of(offered), target.offers()
             if expected != seen:
-                return False, self.path(number), naming.offers(machine, state, expected, seen)
+                divergence = naming.offers(machine, state, expected, seen)
+                if not self._pass_by(self.path(number), divergence):
+                    return False, self.path(number), divergence
             for command in self._commands(state, [command_of(action) for action in offered]):
                 self.edges += 1
                 target.restore(snapshot)
                 outcome = target.perform(command)
                 explained = explain(machine, state, command, outcome, target.view(), True)
                 if isinstance(explained, Divergence):
+                    if self._pass_by((*self.path(number), command), explained):
+                        continue
                     return False, (*self.path(number), command), explained
                 for action in explained.actions:
                     self.taken[type(action).__name__] += 1
@@ -113,6 +128,13 @@ class Product:
                 if cut():
                     return False, (), None
         return True, (), None
+
+    def _pass_by(self, commands: tuple[Command, ...], divergence: Divergence) -> bool:
+        if not self.known(divergence):
+            return False
+        if self.passed_by is None:
+            self.passed_by = (commands, divergence)
+        return True
 
     def _commands(self, state: State, single: list[Command]) -> list[Command]:
         if not self.composites:

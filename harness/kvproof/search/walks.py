@@ -10,7 +10,7 @@ from kvmodel import Action, Machine, State
 from kvmodel import actions as act
 from kvproof.search.canonical import canonical, canonical_with
 from kvproof.search.names import with_names
-from kvproof.search.phases import Label, pair_of
+from kvproof.search.phases import Label, pairs_of
 from kvproof.targets.command import Command
 from kvproof.targets.wording import command_of
 
@@ -106,9 +106,9 @@ class Pairs:
         self.finished = True
         for number, state in enumerate(found):
             for action in machine.actions(state):
-                label = pair_of(state, action)
-                if label not in self.ways:
-                    self.ways[label] = [*_path(came, number), action]
+                new = [label for label in pairs_of(state, action) if label not in self.ways]
+                if new:
+                    self.ways |= dict.fromkeys(new, [*_path(came, number), action])
                 if len(found) >= states:
                     self.finished = False
                     continue
@@ -121,10 +121,6 @@ class Pairs:
                 self.finished = False
                 break
         self.states = len(found)
-
-    def label(self, state: State, action: Action) -> Label:
-        """The pair that an action in a state is, whatever its names."""
-        return pair_of(state, action)
 
 
 def _path(came: list[tuple[int, Action | None]], number: int) -> list[Action]:
