@@ -7,6 +7,7 @@ state is found (vLLM PR 48102).
 
 import gc
 from array import array
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, Protocol
 
@@ -63,14 +64,14 @@ class Product:
         self.composites = composites
         self.known = known
         self.passed_by: tuple[tuple[Command, ...], Divergence] | None = None
-        self.states: list[State] = []
-        self.snapshots: list[bytes] = []
+        self.pairs = 0
         self.parent = array("i")
         self.via: list[Command | None] = []
         self.edges = 0
         self.taken = dict.fromkeys((kind.__name__ for kind in ACTIONS), 0)
-        self._known: dict[tuple[State, Hashable], int] = {}
+        self._known: set[tuple[State, Hashable]] = set()
         self._canonical: dict[State, State] = {}
+        self._open: deque[tuple[int, State, bytes]] = deque()
 
     def search(self, cut: Callable[[], bool], progress: Callable[[str], None]) -> Searched:
         """Take every command edge, shortest ways first. Stops at the first divergence."""
@@ -85,7 +86,7 @@ class Product:
                 gc.enable()
         fields = declared(self.target.view()) | {"offers"}
         return Searched(
-            len(self.states), len(self._canonical), self.edges, finished, commands, divergence, self.taken, fields
+            self.pairs, len(self._canonical), self.edges, finished, commands, divergence, self.taken, fields
         )
 
     def _search(
@@ -98,9 +99,8 @@ class Product:
         if difference is not None:
             return False, (), difference
         self._add(start, -1, None)
-        number = 0
-        while number < len(self.states):
-            state, snapshot = self.states[number], self.snapshots[number]
+        while self._open:
+            number, state, snapshot = self._open.popleft()
             offered = machine.actions(state)
             target.restore(snapshot)
             expected, seen = offers_of(offered), target.offers()
@@ -121,10 +121,8 @@ class Product:
                     self.taken[type(action).__name__] += 1
                 if explained.actions:
                     self._add(explained.state, number, command)
-            self.snapshots[number] = b""
-            number += 1
             if not number & 127:
-                progress(f"{len(self.states):,} pairs, {self.edges:,} edges")
+                progress(f"{self.pairs:,} pairs, {self.edges:,} edges")
                 if cut():
                     return False, (), None
         return True, (), None
@@ -152,9 +150,9 @@ class Product:
         key = (canonical, self.target.control(renaming))
         if key in self._known:
             return
-        self._known[key] = len(self.states)
-        self.states.append(state)
-        self.snapshots.append(self.target.save())
+        self._known.add(key)
+        self._open.append((self.pairs, state, self.target.save()))
+        self.pairs += 1
         self.parent.append(parent)
         self.via.append(command)
 
