@@ -35,7 +35,8 @@ class Row:
     group    whether it is about the contract alone, or about a target
     devices  one job each; empty: the engine needs none
     check    what `check` runs; nightly: what `check --all` runs in addition
-    foreign  what it runs for a target from elsewhere; None: it cannot, and its row says `foreign_reason`
+    foreign  what it runs for a target from elsewhere; None: it cannot, and its row says `foreign_reason`, or there
+             is no row if that is empty: it is about devices, and a foreign target has none to choose from
     label    of the cells, in place of the names of the scopes
     exhaustive  whether it takes every step of its scopes, rather than samples
     seconds  expected, of jobs that take longer than a second, by "scope discipline": the longest start first
@@ -86,6 +87,7 @@ ROWS: tuple[Row, ...] = (
         (),
         check=both("s1"),
         nightly=both("s2"),
+        foreign_reason="",
         options={"modes": "alone", "coverage": True},
         seconds={"s1 fencing": 4.0, "s2 pinning": 3.0, "s2 fencing": 60.0},
     ),
@@ -96,6 +98,7 @@ ROWS: tuple[Row, ...] = (
         (),
         check={},
         nightly=both("s1", "s2"),
+        foreign_reason="",
         options={"modes": "pairs", "coverage": True},
         seconds={"s1 pinning": 10.0, "s2 pinning": 40.0, "s1 fencing": 60.0, "s2 fencing": 900.0},
     ),
@@ -116,7 +119,7 @@ ROWS: tuple[Row, ...] = (
         ("ledger",),
         check=both("s1"),
         nightly=both("s2"),
-        foreign_reason="in the row above",
+        foreign=both("s1"),
         options={"modes": "alone"},
         seconds={"s2 pinning": 9.0, "s1 fencing": 14.0, "s1 pinning": 3.0, "s2 fencing": 200.0},
     ),
@@ -127,7 +130,7 @@ ROWS: tuple[Row, ...] = (
         ("ledger",),
         check={},
         nightly=both("s1", "s2"),
-        foreign_reason="in the row above",
+        foreign_reason="",
         options={"modes": "pairs"},
         seconds={"s1 pinning": 40.0, "s2 pinning": 120.0, "s1 fencing": 200.0, "s2 fencing": 2000.0},
     ),
@@ -137,7 +140,7 @@ ROWS: tuple[Row, ...] = (
         "conform",
         ("host",),
         check=both("s2"),
-        foreign_reason="one row for all of a foreign target",
+        foreign_reason="",
         options={"cover": "transitions"},
         seconds={"s2 pinning": 2.0, "s2 fencing": 20.0},
     ),
@@ -147,7 +150,7 @@ ROWS: tuple[Row, ...] = (
         "conform",
         ("host",),
         check=both("s3"),
-        foreign_reason="one row for all of a foreign target",
+        foreign_reason="",
         options={"cover": "pairs"},
         seconds={"s3 pinning": 5.0, "s3 fencing": 9.0},
     ),
@@ -180,7 +183,7 @@ ROWS: tuple[Row, ...] = (
         "conform",
         ("cuda",),
         check=both("s2"),
-        foreign_reason="one row for all of a foreign target",
+        foreign_reason="",
     ),
 )
 
@@ -261,6 +264,8 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
         wanted, reason = _devices(row, selection)
         if reason and selection.engines and reason != NO_CUDA:
             continue  # somebody who asks for one engine on one device knows that others were not asked for
+        if not ours and row.foreign is None and not row.foreign_reason:
+            continue
         if not ours and row.foreign is None:
             reason = row.foreign_reason
         cells: dict[Discipline, Cell] = {
@@ -273,7 +278,9 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
 
 
 def _title(row: Row, selection: Selection) -> str:
-    return row.title if is_ours(selection.target) or row.group == CONTRACT else row.engine
+    """A foreign target has no devices to name, and `conform ledger` is all of its conform."""
+    whole = is_ours(selection.target) or row.group == CONTRACT or row.title not in ("conform ledger", "soak host")
+    return row.title if whole else row.engine
 
 
 def _cell(row: Row, selection: Selection, discipline: Discipline, devices: tuple[str, ...]) -> Cell:

@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kvmodel import Action, Machine, State
+from kvmodel.actions import Reset
+from kvmodel.contract import Discipline
 from kvmodel.machine import RULES
+from kvmodel.rules import reset_fencing, reset_pinning
 from kvproof.failure import Failure, Minimal
 from kvproof.search.modes import Variant
 from kvproof.targets import naming
 from kvproof.targets.command import Command
+from kvproof.targets.dangers import NEXT
 from kvproof.targets.explain import compared, explain
 from kvproof.targets.naming import Divergence
 from kvproof.targets.narration import narrated
@@ -89,7 +93,7 @@ def failure_of(
     remark: str = "",
 ) -> Failure:
     """The failure that a divergence is. remark: a sentence added to what happened."""
-    rule, source = rule_of(divergence.rule)
+    rule, source = rule_of(divergence.rule, variant.contract.discipline)
     return Failure(
         property=divergence.property,
         sentence=divergence.sentence + (f" {remark}" if remark else ""),
@@ -104,6 +108,7 @@ def failure_of(
         target_lines=divergence.target_lines,
         rule=rule,
         source=source,
+        next_danger=NEXT.get(divergence.property),
         cause=divergence.cause,
         notes=tuple(notes),
         minimal=minimal,
@@ -114,10 +119,11 @@ def failure_of(
 _SOURCE = re.compile(r"vLLM (?:PRs?|issues?) \d+(?:(?:,| and| or) \d+)*|PRs? \d+")
 
 
-def rule_of(action: type[Action] | None) -> tuple[str, str]:
+def rule_of(action: type[Action] | None, discipline: Discipline) -> tuple[str, str]:
     """The file of the rule for an action, and the public source that its text names."""
     if action is None:
         return "", ""
-    module = sys.modules[RULES[action].apply.__module__]
+    of_reset = {"pinning": reset_pinning, "fencing": reset_fencing}[discipline]
+    module = of_reset if action is Reset else sys.modules[RULES[action].apply.__module__]
     found = _SOURCE.search(module.__doc__ or "")
     return f"{module.__name__.replace('.', '/')}.py", found.group(0) if found else ""

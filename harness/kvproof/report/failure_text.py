@@ -5,6 +5,7 @@ from itertools import zip_longest
 from kvproof.failure import Failure
 from kvproof.report.screen import some
 from kvproof.targets.command import describe_all
+from kvproof.targets.registry import MACHINE, is_ours
 
 COMMAND_WIDTH = 20
 """The column of commands is at least so wide, in characters."""
@@ -29,9 +30,14 @@ def failure_text(
             *_commands(failure),
             *([f"Also found by {some(also)}."] if also else []),
             *_reasons(failure),
-            *_ending(saved, replay or failure.fingerprint),
+            *_ending(saved, (replay or failure.fingerprint) + _named_target(failure.target)),
         ]
     )
+
+
+def _named_target(target: str) -> str:
+    """The option that replaying needs: the code of a foreign target is only run when the command line names it."""
+    return "" if is_ours(target) or target == MACHINE else f" --target {target}"
 
 
 def _headline(failure: Failure) -> str:
