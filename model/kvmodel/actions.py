@@ -32,7 +32,12 @@ class ReleaseLookup(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """Choices of Admit: device hits used, host hits loaded, fresh device blocks taken (destinations of the load first)."""
+    """Choices of Admit.
+
+    device  the device hits that are used
+    host    the host hits that are loaded
+    fresh   free device blocks that are taken: the destinations of the load, then those to be computed
+    """
 
     device: tuple[int, ...]
     host: tuple[int, ...]

@@ -39,7 +39,7 @@ def take(pool: Pool, block: int | None = None) -> tuple[int, Pool]:
 
 
 def touch(pool: Pool, blocks: Sequence[int]) -> Pool:
-    """One more reference on each block; one that was free leaves the free queue (TensorRT-LLM 12834: else two owners)."""
+    """One more reference on each block; a free one leaves the free queue (TensorRT-LLM 12834: else two owners)."""
     if not blocks:
         return pool
     refs, free = list(pool.refs), list(pool.free)

@@ -58,7 +58,7 @@ def abandoned(state: State, job: Job) -> State:
 
 
 def forgotten(contract: Contract, state: State, job: Job) -> State:
-    """The job owns nothing from now on. Its copies may still run: the next launch waits for them (PR 48102: flushed)."""
+    """The job owns nothing from now on. Its copies may still run: the next launch waits for them (PR 48102)."""
     state = released_by_job(contract, state, job)
     changed = job._replace(view=FORGOTTEN, flushed=not is_copied_everywhere(job))
     if is_settled(changed):

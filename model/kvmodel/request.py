@@ -7,7 +7,7 @@ PHASES = ("ABSENT", "WAITING", "LOADING", "RUNNING", "DRAINING", "DONE")
 
 
 class Pins(NamedTuple):
-    """What a lookup found and keeps until admission, release, abort or reset (vLLM PR 42289): device and host blocks."""
+    """The blocks that a lookup found and keeps until admission, release, abort or reset (vLLM PR 42289)."""
 
     device: tuple[int, ...]
     host: tuple[int, ...]

@@ -33,7 +33,7 @@ class Property(NamedTuple):
 
 
 class LivenessProperty(NamedTuple):
-    """A liveness property: from every reachable state a goal can be reached by fair actions, and no fair cycle avoids it.
+    """A liveness property: from every reachable state fair actions can reach a goal, and no fair cycle avoids it.
 
     goal      decides whether a state is a goal
     without   names of fair actions that do not count as a way to the goal (finishing early is no way to be stored)

@@ -43,7 +43,7 @@ def offered(setting: Setting, state: State, number: int) -> bool:
 
 
 def check(setting: Setting, state: State, action: actions.Admit) -> None:
-    """Any prefix of the hits may be used, and fresh blocks for all of the prompt or part of it; those loaded included."""
+    """Any prefix of the hits may be used, with fresh blocks for what is loaded and for any part of the rest."""
     number, choice = action.request, action.choice
     if state.requests[number].phase != WAITING:
         raise Forbidden("admit", f"request {number} does not wait")

@@ -95,7 +95,7 @@ def _check_choice(setting: Setting, state: State, choice: actions.Launching) -> 
 
 
 def _holds_key(setting: Setting, state: State, computed: dict[int, tuple[int, int]], block: int, key: int) -> bool:
-    """The block is cached under the key, or it stands for it in the table of a running request, once this launch ran."""
+    """The block is cached under the key, or stands for it in a running request's table once this launch has run."""
     if state.device.keys[block] == key:
         return True
     for number, request in enumerate(state.requests):

@@ -1,4 +1,4 @@
-"""Lookup and ReleaseLookup: the longest cached prefix is found and pinned, so that it cannot be evicted before admission.
+"""Lookup and ReleaseLookup: the longest cached prefix is found, and pinned until the request is admitted.
 
 Without the pin an allocation in between evicts the hit (vLLM issue 39702, fixed by PR 42289).
 """

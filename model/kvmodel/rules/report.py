@@ -106,7 +106,7 @@ def _kept_or_gone(state: State, job: Job) -> State:
 
 
 def lose(setting: Setting, state: State, action: actions.LoseReport) -> State:
-    """The report will never come. A live or abandoned job keeps what it owns for ever: a visible hang, no corruption."""
+    """The report never comes. A live or abandoned job keeps what it owns for ever: a visible hang, no corruption."""
     job = job_with(state, action.job)
     assert job is not None
     job = _with_progress(job, action.worker, LOST)

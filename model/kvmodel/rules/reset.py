@@ -1,4 +1,4 @@
-"""Reset: what both disciplines do to requests, keys and contents. What they do to jobs is in reset_pinning, reset_fencing."""
+"""Reset: what it does to requests, keys and contents. What it does to jobs: reset_pinning and reset_fencing."""
 
 from kvmodel import actions
 from kvmodel.block_pool import release
@@ -42,14 +42,13 @@ def check(setting: Setting, state: State, action: actions.Reset) -> None:
     """False is legal whenever something gave cause for it; True only if the effect bears it out."""
     if not state.resets_left:
         raise Forbidden("reset", "no more resets in this scope")
-    if action.answer is not None and action.answer != answers_true(
-        setting, apply(setting, state, action), action.meaning
-    ):
-        if action.answer:
-            raise Forbidden(
-                "true-reset-serves-nothing-old", "the reset answers True while something from before it is left"
-            )
-        raise Forbidden("false-reset-has-a-cause", "the reset answers False although nothing from before it is left")
+    if action.answer is None or action.answer == answers_true(setting, apply(setting, state, action), action.meaning):
+        return
+    if action.answer:
+        raise Forbidden(
+            "true-reset-serves-nothing-old", "the reset answers True while something from before it is left"
+        )
+    raise Forbidden("false-reset-has-a-cause", "the reset answers False although nothing from before it is left")
 
 
 def apply(setting: Setting, state: State, action: actions.Reset) -> State:

@@ -64,9 +64,9 @@ def retired(state: State, step: Step) -> State:
 
 def _copy(state: State, worker: int, job: Job) -> State:
     if job.direction == STORE:
-        source, target, field = state.device_contents, state.host_contents, "host_contents"
+        source, target = state.device_contents, state.host_contents
     else:
-        source, target, field = state.host_contents, state.device_contents, "device_contents"
+        source, target = state.host_contents, state.device_contents
     writes = [(pair.destination, source[worker][pair.source]) for pair in job.pairs]
     copied = job._replace(progress=(*job.progress[:worker], COPIED, *job.progress[worker + 1 :]))
     done = is_copied_everywhere(copied)
@@ -77,7 +77,10 @@ def _copy(state: State, worker: int, job: Job) -> State:
     if done and job.flushed:
         jobs = [_no_longer_after(other, job.id) for other in jobs]
         steps = tuple([step._replace(after_jobs=_without(step.after_jobs, job.id)) for step in steps])
-    return state._replace(jobs=tuple(jobs), steps=steps, **{field: written(target, worker, writes)})
+    contents = written(target, worker, writes)
+    if job.direction == STORE:
+        return state._replace(jobs=tuple(jobs), steps=steps, host_contents=contents)
+    return state._replace(jobs=tuple(jobs), steps=steps, device_contents=contents)
 
 
 def _without(ids: tuple[int, ...], job_id: int) -> tuple[int, ...]:

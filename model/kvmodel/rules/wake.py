@@ -1,6 +1,6 @@
 """Wake: the second channel of a load. A request whose load is complete becomes runnable.
 
-Keyed by job, so that the wake of an old load never wakes a request for a new one (DESIGN 3, number 2).
+Keyed by job, so that the wake of an old load never wakes a request for a new one.
 """
 
 from kvmodel import actions

@@ -16,7 +16,8 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
     ):
         for block, key in enumerate(new):
             if key and key != old[block] and (block, key) not in carried:
-                return f"a completion published {setting.key_names[key - 1]!r} in {tier} block {block}, which no live job carried there"
+                name = setting.key_names[key - 1]
+                return f"a completion published {name!r} in {tier} block {block}, which no live job carried there"
     return None
 
 

@@ -13,7 +13,7 @@ Node = tuple[str, int]
 
 
 def on_state(setting: Setting, state: State) -> Broken:
-    """Of two pending operations of a worker that touch one block, one of them writing, one surely runs after the other."""
+    """If two pending operations of a worker touch one block and one writes it, one surely runs after the other."""
     if len(state.jobs) + len(state.steps) < 2:
         return None
     for worker in range(len(state.device_contents)):
@@ -28,7 +28,7 @@ def on_state(setting: Setting, state: State) -> Broken:
 
 
 def _race(worker: int, jobs: list[Job], steps: list[Step]) -> Broken:
-    """Operations of one worker by the order of their streams: each comes after the one before it and what it waits for."""
+    """Two operations of a worker that race: each comes after the one before it on its stream and what it waits for."""
     after: dict[Node, set[Node]] = {}
     touched: list[tuple[Node, str, set[tuple[str, int]], set[tuple[str, int]]]] = []
     last: dict[int, Node] = {}

@@ -17,7 +17,8 @@ def on_state(setting: Setting, state: State) -> Broken:
             return f"the lookup of request {number} found more blocks than its prompt has"
         for (tier, block, pool), key in zip(held, keys, strict=False):
             if pool.keys[block] != key:
-                return f"the lookup of request {number} keeps {tier} block {block} for {setting.key_names[key - 1]!r}, which is not in it"
+                name = setting.key_names[key - 1]
+                return f"the lookup of request {number} keeps {tier} block {block} for {name!r}, which is not in it"
     return None
 
 

@@ -51,7 +51,7 @@ def _written_by_job(setting: Setting, state: State, job: Job) -> Broken:
 
 
 def _is_overwritten_later(state: State, job: Job, block: int) -> bool:
-    """Forgotten by a reset, the job still runs on workers that lag; each of them computes the block after it (fenced)."""
+    """A reset forgot the job, and each worker that has yet to copy it will compute the block after it (the fence)."""
     return job.view == FORGOTTEN and all(
         any(
             step.handled and not step.ran[worker] and any(block in share.table[share.start :] for share in step.shares)

@@ -14,7 +14,8 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
             continue
         for block, key in enumerate(old.keys):
             if key and new.keys[block] != key and old.refs[block]:
-                return f"{tier} block {block} lost its key {setting.key_names[key - 1]!r} while it had {old.refs[block]} references"
+                name = setting.key_names[key - 1]
+                return f"{tier} block {block} lost its key {name!r} while it had {old.refs[block]} references"
     return None
 
 

@@ -4,7 +4,7 @@ from kvmodel.actions import Action, DuplicateReport, Report
 from kvmodel.owners import NOTHING, holding_of_job
 from kvmodel.setting import Setting
 from kvmodel.state import State, job_with
-from kvmodel.transfer_job import ABANDONED, LIVE, REPORTED
+from kvmodel.transfer_job import ABANDONED, LIVE, NONE, REPORTED
 from kvspecs.property import Broken, Property
 
 
@@ -22,7 +22,7 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
         others = [progress for worker, progress in enumerate(job.progress) if worker != action.worker]
         if all(progress == REPORTED for progress in others):
             pins = holding_of_job(setting.contract, job)
-            if job.id in before.requests[job.request].jobs if job.request >= 0 else False:
+            if job.request != NONE and job.id in before.requests[job.request].jobs:
                 drained = before.requests[job.request].table
     for tier, old, new, own in (
         ("device", before.device.refs, after.device.refs, pins.device + drained),
@@ -30,13 +30,17 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
     ):
         for block, count in enumerate(old):
             if new[block] != count - own.count(block):
-                return f"a stale completion of job {action.job} moved {tier} block {block} from {count} to {new[block]} references"
+                return (
+                    f"a stale completion of job {action.job} "
+                    f"moved {tier} block {block} from {count} to {new[block]} references"
+                )
     return None
 
 
 PROPERTY = Property(
     "stale-completions-change-nothing",
-    "The completion of an abandoned, forgotten, finished or unknown job publishes nothing, and releases its own pins once at most.",
+    "The completion of an abandoned, forgotten, finished or unknown job publishes nothing, "
+    "and releases its own pins once at most.",
     on_step=on_step,
     actions=frozenset({"Report", "DuplicateReport"}),
 )
