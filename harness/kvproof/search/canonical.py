@@ -174,7 +174,7 @@ def canonical_with(contract: Contract, state: State) -> tuple[State, Renaming]:
     if not host_same:
         host = _pool_renamed(host, renaming.host)
         host_rows = [_moved(row, renaming.host) for row in host_rows]
-    aged = state.next_job != base + len(jobs)
+    aged = state.next_job != base + len(jobs) or (base == 1 and bool(jobs) and jobs[0].id == 0)
     if aged or not (device_same and host_same):
         requests = tuple([_request_renamed(request, renaming) for request in requests])
     if jobs and (aged or steps or not (device_same and host_same)):

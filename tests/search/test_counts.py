@@ -1,0 +1,137 @@
+"""States and transitions of the named scopes, as literals: whatever changes in rules or the canonical form shows here.
+
+If a number changes on purpose, write down in the commit why. Transitions are counted before states are merged.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from kvmodel import Contract, Machine, Scope
+from kvmodel.contract import Discipline
+from kvproof.scopes import SCOPES
+from kvproof.search.graph import Explored, Graph
+from kvproof.search.modes import MODES, Variant
+from kvproof.search.product import Product
+from kvproof.targets.kvoffload import Ledger
+
+
+def explored(contract: Contract, scope: Scope) -> Explored:
+    found = Graph(Machine(contract, scope)).explore(lambda: False, lambda said: None)
+    assert found.finished
+    assert found.violation is None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("discipline", "scope", "states", "transitions", "depth"),
+    [
+        ("pinning", "s1", 206, 531, 24),
+        ("pinning", "s2", 434, 1365, 34),
+        ("pinning", "s3", 26_600, 121_634, 44),
+        ("fencing", "s1", 846, 2539, 47),
+        ("fencing", "s2", 3918, 15_427, 67),
+    ],
+)
+def test_named_scopes(discipline: Discipline, scope: str, states: int, transitions: int, depth: int) -> None:
+    found = explored(Contract(discipline), SCOPES[scope])
+    assert (found.states, found.transitions, found.depth) == (states, transitions, depth)
+
+
+MODES_OF_S1 = {
+    "lazy": ((56, 132), (102, 280)),
+    "first": ((206, 531), (846, 2539)),
+    "lookups": ((448, 1536), (942, 3035)),
+    "decode": ((1104, 3413), (2895, 9806)),
+    "pressure": ((3251, 7478), (10_579, 29_348)),
+    "evict": ((230, 662), (910, 2762)),
+    "survivors": ((235, 646), (871, 2634)),
+    "resets": ((325, 900), (7129, 28_074)),
+    "duplicates": ((424, 1274), (1752, 6072)),
+    "losses": ((266, 697), (1148, 4040)),
+    "forgeries": ((412, 1268), (1692, 5924)),
+    "double-frees": ((412, 1298), (1692, 5922)),
+}
+"""Mode -> states and transitions of s1 with it, under pinning and under fencing."""
+
+
+@pytest.mark.parametrize("mode", MODES_OF_S1)
+def test_each_mode_alone(mode: str) -> None:
+    for discipline, counts in zip(("pinning", "fencing"), MODES_OF_S1[mode], strict=True):
+        variant = MODES[mode](Variant("s1", SCOPES["s1"], Contract(discipline)))
+        found = explored(variant.contract, variant.scope)
+        assert (found.states, found.transitions) == counts
+
+
+def test_every_mode_is_in_the_table() -> None:
+    assert set(MODES_OF_S1) == set(MODES)
+
+
+SWITCHED_OFF: dict[str, tuple[Callable[[Contract], Contract], Callable[[Scope], Scope]]] = {
+    "no fault may occur": (lambda contract: contract._replace(environment=frozenset()), lambda scope: scope),
+    "a window that eager stores do not have": (lambda contract: contract, lambda scope: scope._replace(lazy_window=1)),
+    "the first of one worker is all of them": (
+        lambda contract: contract._replace(output_from="first"),
+        lambda scope: scope,
+    ),
+    "survivors of no reset": (lambda contract: contract, lambda scope: scope._replace(survivors=True, resets=0)),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHED_OFF)
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+def test_what_is_switched_off_costs_no_state(name: str, discipline: Discipline) -> None:
+    contract, scope = Contract(discipline), SCOPES["s1"]
+    of_contract, of_scope = SWITCHED_OFF[name]
+    changed = of_scope(scope)
+    without, base = explored(of_contract(contract), changed), explored(contract, scope._replace(resets=changed.resets))
+    assert (without.states, without.transitions) == (base.states, base.transitions)
+
+
+@pytest.mark.parametrize(
+    ("discipline", "scope", "states", "least_edges"),
+    [("pinning", "s1", 206, 531), ("pinning", "s2", 434, 1365), ("fencing", "s1", 846, 2539)],
+)
+def test_the_product_search_sees_every_state_and_takes_every_transition(
+    discipline: Discipline, scope: str, states: int, least_edges: int
+) -> None:
+    """At least one pair for each state of the machine, and at least one edge for each of its transitions."""
+    machine = Machine(Contract(discipline), SCOPES[scope])
+    target = Ledger(machine.setting)
+    found = Product(machine, target, composites=True).search(lambda: False, lambda said: None)
+    assert found.divergence is None
+    assert found.finished
+    assert found.states == states
+    assert found.pairs >= states
+    assert found.edges >= least_edges
+
+
+def test_a_search_that_is_cut_says_so() -> None:
+    graph = Graph(Machine(Contract("pinning"), SCOPES["s3"]))
+    found = graph.explore(lambda: True, lambda said: None)
+    assert not found.finished
+    assert found.violation is None
+    assert 0 < found.states < 26_600
+
+
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+def test_every_action_is_taken_by_the_mode_that_needs_it(discipline: Discipline) -> None:
+    """Which actions the base takes, and which only a mode does."""
+    base = {"Submit", "Admit", "Launch", "Run", "Report", "HandleOutput", "Preempt", "Finish", "Abort", "Reset", "Wake"}
+    only_in = {
+        "lookups": {"Lookup", "ReleaseLookup"},
+        "decode": {"Grow"},
+        "pressure": {"Grow", "PreemptUnderPressure"},
+        "duplicates": {"DuplicateReport"},
+        "losses": {"LoseReport"},
+        "forgeries": {"ForgeReport"},
+        "double-frees": {"FreeTwice"},
+    }
+    s1 = Variant("s1", SCOPES["s1"], Contract(discipline))
+    taken = {kind for kind, times in explored(s1.contract, s1.scope).actions.items() if times}
+    assert taken == base
+    for mode, more in only_in.items():
+        variant = MODES[mode](s1)
+        taken = {kind for kind, times in explored(variant.contract, variant.scope).actions.items() if times}
+        assert more <= taken, mode
+        assert taken <= base | more, mode
