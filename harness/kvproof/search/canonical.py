@@ -134,7 +134,7 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
 
 
 def _before_computes(unrun: list[Step], device: tuple[int, ...], row: list[int]) -> None:
-    """What computes that have not run will read is alive, unless one of them writes it before; what they write is not."""
+    """What unrun computes will read is alive, unless one of them writes it before; what they write is not."""
     written: set[int] = set()
     for step in unrun:
         for share in step.shares:

@@ -1,4 +1,7 @@
-"""Coverage of the machine: which guards have answered yes and no. Recording replaces guards, so it is done in small scopes."""
+"""Coverage of the machine: which guards have answered yes and no.
+
+Recording replaces guards by slower ones, so it is done in small scopes.
+"""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -19,9 +22,10 @@ def recording() -> Iterator[dict[str, int]]:
         if module_name != "kvmodel" and not module_name.startswith("kvmodel."):
             continue
         for attribute, value in list(vars(module).items()):
-            if id(value) in originals and callable(value):
+            name = originals.get(id(value))
+            if name is not None:
                 replaced.append((module, attribute, value))
-                setattr(module, attribute, _recorder(value, originals[id(value)], counts))
+                setattr(module, attribute, _recorder(GUARDS[name], name, counts))
     try:
         yield counts
     finally:

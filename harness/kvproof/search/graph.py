@@ -161,7 +161,7 @@ class Graph:
         return None
 
     def _fair_cycle(self, name: str, goals: list[int], without: frozenset[int]) -> Violation | None:
-        """A component outside the goal in which whatever goes on being possible is done, and still nothing is reached."""
+        """A component outside the goal in which all that stays possible is done, and still nothing is reached."""
         goal = bytearray(len(self.states))
         for number in goals:
             goal[number] = 1

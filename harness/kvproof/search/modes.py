@@ -19,38 +19,35 @@ class Variant(NamedTuple):
 Change = Callable[[Variant], Variant]
 
 
-def _scope(**fields: object) -> Change:
-    return lambda variant: variant._replace(scope=variant.scope._replace(**fields))
+def _contract(change: Callable[[Contract], Contract]) -> Change:
+    return lambda variant: variant._replace(contract=change(variant.contract))
 
 
-def _contract(**fields: object) -> Change:
-    return lambda variant: variant._replace(contract=variant.contract._replace(**fields))
+def _scope(change: Callable[[Scope], Scope]) -> Change:
+    return lambda variant: variant._replace(scope=change(variant.scope))
 
 
-def _decode(variant: Variant) -> Variant:
-    scope = variant.scope
-    return variant._replace(scope=scope._replace(decode=1, device_blocks=scope.device_blocks + 1))
+def _pressed(scope: Scope) -> Scope:
+    """Two requests that each fit and together do not, once they decode.
 
-
-def _pressure(variant: Variant) -> Variant:
-    """Two requests that each fit and together do not, once they decode. (Pressure preempts; the client neither does nor aborts.)"""
-    scope = variant.scope._replace(prompts=("a", "b"), decode=1, device_blocks=3, preempts=False, aborts=False)
-    return variant._replace(scope=scope)
+    Pressure preempts them; the client neither preempts nor aborts.
+    """
+    return scope._replace(prompts=("a", "b"), decode=1, device_blocks=3, preempts=False, aborts=False)
 
 
 MODES: Mapping[str, Change] = {
-    "lazy": _contract(store_mode="lazy"),
-    "first": _contract(output_from="first"),
-    "lookups": _scope(lookups=True),
-    "decode": _decode,
-    "pressure": _pressure,
-    "evict": _scope(meanings=("invalidate", "evict")),
-    "survivors": _scope(survivors=True),
-    "resets": _scope(resets=2),
-    "duplicates": _scope(duplicates=1),
-    "losses": _scope(losses=1),
-    "forgeries": _scope(forgeries=1),
-    "double-frees": _scope(double_frees=1),
+    "lazy": _contract(lambda contract: contract._replace(store_mode="lazy")),
+    "first": _contract(lambda contract: contract._replace(output_from="first")),
+    "lookups": _scope(lambda scope: scope._replace(lookups=True)),
+    "decode": _scope(lambda scope: scope._replace(decode=1, device_blocks=scope.device_blocks + 1)),
+    "pressure": _scope(_pressed),
+    "evict": _scope(lambda scope: scope._replace(meanings=("invalidate", "evict"))),
+    "survivors": _scope(lambda scope: scope._replace(survivors=True)),
+    "resets": _scope(lambda scope: scope._replace(resets=2)),
+    "duplicates": _scope(lambda scope: scope._replace(duplicates=1)),
+    "losses": _scope(lambda scope: scope._replace(losses=1)),
+    "forgeries": _scope(lambda scope: scope._replace(forgeries=1)),
+    "double-frees": _scope(lambda scope: scope._replace(double_frees=1)),
 }
 """Name -> how it changes a variant. Each is off in the base scopes s1 to s4."""
 

@@ -108,7 +108,8 @@ class Pairs:
             for action in machine.actions(state):
                 new = [label for label in pairs_of(state, action) if label not in self.ways]
                 if new:
-                    self.ways |= dict.fromkeys(new, [*_path(came, number), action])
+                    way = [*_path(came, number), action]
+                    self.ways |= dict.fromkeys(new, way)
                 if len(found) >= states:
                     self.finished = False
                     continue
