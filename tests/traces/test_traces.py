@@ -7,6 +7,7 @@ import pytest
 from tests.traces.write import HERE, SUFFIX, all_traces
 
 from kvmodel import Machine
+from kvproof.cli import main
 from kvproof.targets.explain import explain
 from kvproof.targets.kvoffload import Host, KVOffload, Ledger
 from kvproof.targets.naming import Divergence
@@ -39,3 +40,11 @@ def test_every_command_is_explained(path: Path, target: type[KVOffload]) -> None
             state = explained.state
     finally:
         played.close()
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.name.removesuffix(SUFFIX) for path in FILES])
+def test_kvproof_replay(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What anybody can do with these files."""
+    commands = len(itf.read(path).commands)
+    assert main(["replay", str(path)]) == 0
+    assert f"{commands} commands; all accounted for." in capsys.readouterr().out
