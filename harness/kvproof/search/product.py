@@ -15,11 +15,8 @@ from kvmodel import ACTIONS, Machine, State
 from kvproof.search.canonical import canonical_with
 from kvproof.targets import naming
 from kvproof.targets.command import Command
-from kvproof.targets.explain import crashed, explain
-from kvproof.targets.guarded import offered, performed, seen
-from kvproof.targets.judging import at_start
+from kvproof.targets.explain import compared, explain
 from kvproof.targets.naming import Divergence
-from kvproof.targets.outcome import Crashed
 from kvproof.targets.target import Offering, Snapshotting, Target
 from kvproof.targets.view import declared, offers_of
 from kvproof.targets.wording import command_of, reportable
@@ -97,27 +94,25 @@ class Product:
     ) -> tuple[bool, tuple[Command, ...], Divergence | None]:
         machine, target = self.machine, self.target
         start = machine.initial()
-        difference = at_start(machine, target)
+        view = target.view()
+        difference = compared(machine, start, None, None, start, view)
         if difference is not None:
             return False, (), difference
         self._add(start, -1, None)
         while self._open:
             number, state, snapshot = self._open.popleft()
-            actions = machine.actions(state)
+            offered = machine.actions(state)
             target.restore(snapshot)
-            expected, offers = offers_of(actions), offered(target)
-            if expected != offers:
-                if isinstance(offers, Crashed):
-                    divergence = crashed(self.via[number], offers)
-                else:
-                    divergence = naming.offers(machine, state, expected, offers)
+            expected, seen = offers_of(offered), target.offers()
+            if expected != seen:
+                divergence = naming.offers(machine, state, expected, seen)
                 if not self._pass_by(self.path(number), divergence):
                     return False, self.path(number), divergence
-            for command in self._commands(state, [command_of(action) for action in actions]):
+            for command in self._commands(state, [command_of(action) for action in offered]):
                 self.edges += 1
                 target.restore(snapshot)
-                outcome, view = performed(target, command)
-                explained = explain(machine, state, command, outcome, view, True)
+                outcome = target.perform(command)
+                explained = explain(machine, state, command, outcome, target.view(), True)
                 if isinstance(explained, Divergence):
                     if self._pass_by((*self.path(number), command), explained):
                         continue
