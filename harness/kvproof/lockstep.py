@@ -13,12 +13,14 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from kvmodel import Contract, Machine, Scope
 from kvproof.failure import fingerprint
 from kvproof.scopes import SCOPES
-from kvproof.targets import naming
 from kvproof.targets.command import Command, describe
-from kvproof.targets.explain import compared, explain
+from kvproof.targets.explain import crashed, explain
+from kvproof.targets.guarded import performed, started
+from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.naming import Divergence
-from kvproof.targets.target import Offering, Target, opened
-from kvproof.targets.view import offers_in
+from kvproof.targets.outcome import Crashed
+from kvproof.targets.target import Target, opened
+from kvproof.targets.view import compared_fields
 from kvproof.targets.wording import command_of, reportable
 
 DEFAULT_SCOPE = "fuzz"
@@ -33,6 +35,7 @@ class Lockstep(RuleBasedStateMachine):
     """A target and the machine, side by side. Subclasses set `target_class`, `contract` and `scope`.
 
     performed  commands of all runs of this class so far (count)
+    fields     of the view that were compared in them
     failed     commands and divergence of the last run that failed
     """
 
@@ -40,15 +43,22 @@ class Lockstep(RuleBasedStateMachine):
     contract: ClassVar[Contract]
     scope: ClassVar[Scope]
     performed: ClassVar[int] = 0
+    fields: ClassVar[frozenset[str]] = frozenset()
     failed: ClassVar[tuple[tuple[Command, ...], Divergence] | None] = None
 
     def __init__(self) -> None:
         super().__init__()
         self.machine = Machine(self.contract, self.scope)
-        self.target = opened(self.target_class, self.machine.setting)
         self.state = self.machine.initial()
         self.commands: list[Command] = []
-        self._judge(compared(self.machine, self.state, None, None, self.state, self.target.view()))
+        target = started(lambda: opened(self.target_class, self.machine.setting))
+        if isinstance(target, Crashed):
+            raise self._nonconforming(crashed(None, target))
+        self.target = target
+        difference = at_start(self.machine, self.target)
+        if difference is not None:
+            self.target.close()
+            raise self._nonconforming(difference)
 
     @rule(data=st.data())
     def command(self, data: st.DataObject) -> None:
@@ -56,16 +66,15 @@ class Lockstep(RuleBasedStateMachine):
         command = data.draw(st.sampled_from(self._enabled()), label="command")
         type(self).performed += 1
         self.commands.append(command)
-        outcome = self.target.perform(command)
-        explained = explain(self.machine, self.state, command, outcome, self.target.view(), self.target.exact)
+        outcome, view = performed(self.target, command)
+        explained = explain(self.machine, self.state, command, outcome, view, self.target.exact)
         if isinstance(explained, Divergence):
-            self._judge(explained)
-            return
+            raise self._nonconforming(explained)
+        type(self).fields |= compared_fields(self.target, view)
         self.state = explained.state
-        if self.target.exact and isinstance(self.target, Offering):
-            expected, seen = offers_in(self.machine, self.state), self.target.offers()
-            if expected != seen:
-                self._judge(naming.offers(self.machine, self.state, expected, seen))
+        difference = differing_offers(self.machine, self.state, self.target, command)
+        if difference is not None:
+            raise self._nonconforming(difference)
 
     def _enabled(self) -> list[Command]:
         verbs: frozenset[str] | None = getattr(self.target, "verbs", None)
@@ -80,11 +89,9 @@ class Lockstep(RuleBasedStateMachine):
             commands += [Command("admit", (number,)) for number in range(len(self.scope.prompts))]
         return [command for command in commands if verbs is None or command.verb in verbs]
 
-    def _judge(self, divergence: Divergence | None) -> None:
-        if divergence is None:
-            return
+    def _nonconforming(self, divergence: Divergence) -> Nonconforming:
         type(self).failed = (tuple(self.commands), divergence)
-        raise Nonconforming(told(self.commands, divergence, self.scope))
+        return Nonconforming(told(self.commands, divergence, self.scope))
 
     def teardown(self) -> None:
         self.target.close()

@@ -8,27 +8,27 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kvmodel import Machine, State
+from kvmodel import Contract, Machine, State
 from kvproof.engines.run_of import failure_of, run_of
 from kvproof.failure import Failure, fingerprint
 from kvproof.job import Cut, Job, Progress
+from kvproof.scopes import SCOPES
+from kvproof.search import ways
 from kvproof.search.modes import Variant, variants
-from kvproof.search.phases import Label, pairs_of
+from kvproof.search.phases import pairs_of
 from kvproof.search.product import Product, Searched
 from kvproof.search.walks import Pairs, Transitions, named
-from kvproof.targets import naming
 from kvproof.targets.command import Command
-from kvproof.targets.explain import compared, explain
+from kvproof.targets.explain import crashed, explain
+from kvproof.targets.guarded import carried_out, performed, started
+from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.registry import load
-from kvproof.targets.target import Offering, Restarting, Snapshotting, Target, opened
-from kvproof.targets.view import FIELDS, View, declared, offers_in
-from kvproof.targets.wording import command_of
+from kvproof.targets.target import Restarting, Snapshotting, Target, opened
+from kvproof.targets.view import FIELDS, compared_fields
+from kvproof.targets.wording import action_of, command_of
 from kvproof.verdict import Result, Verdict
-
-PAIRS_STATES = 60_000
-"""States that are explored to find the pairs of action and phase, unless the job's options say otherwise."""
 
 
 class Found(NamedTuple):
@@ -45,6 +45,9 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     says what the walks take: `transitions`, or `pairs` of action and phase."""
     started = time.monotonic()
     target_class = load(job.target, job.device)
+    reason = _not_for(target_class)
+    if reason:
+        return job.result(Verdict.SKIPPED, 0.0, detail=reason)
     base = Variant(job.scope_name, job.scope, job.contract)
     wanted = job.options.get("modes")
     todo = variants(*base, pairs=wanted == "pairs") if wanted else [base]
@@ -63,6 +66,20 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     return _result(job, Verdict.PROVED, started, totals, detail, None)
 
 
+DECISIONS = frozenset({"lookup", "admit", "grow", "preempt_pressure", "launch", "wake", "finish"})
+"""Verbs that ask a scheduler for one decision, which one. The machine's transitions are made of these."""
+
+
+def _not_for(target_class: type[Target]) -> str:
+    """Why a class cannot follow the machine transition by transition; empty: it can."""
+    verbs: frozenset[str] | None = getattr(target_class, "verbs", None)
+    if verbs is not None and not verbs >= DECISIONS:
+        return "schedules whole steps; conform asks for single decisions"
+    if not getattr(target_class, "exact", True):
+        return "chooses in its own way; conform follows the reference's choices"
+    return ""
+
+
 def _result(
     job: Job, verdict: Verdict, started: float, totals: dict[str, int], detail: str, failure: Failure | None
 ) -> Result:
@@ -79,7 +96,10 @@ def _result(
 
 def _searched(job: Job, variant: Variant, target_class: type[Target], progress: Progress, cut: Cut) -> Found:
     machine = Machine(variant.contract, variant.scope)
-    target = opened(target_class, machine.setting)
+    target = started(lambda: opened(target_class, machine.setting))
+    if isinstance(target, Crashed):
+        failure = failure_of(variant, job.target, job.engine, job.device, (), crashed(None, target), (), "shortest")
+        return Found(False, failure, {}, "")
     assert isinstance(target, Snapshotting)
     composites = len(job.scope.prompts) == 1 and (not job.options.get("modes") or variant.name.endswith("+pressure"))
     product = Product(machine, target, composites, _known(job))  # type: ignore[arg-type]
@@ -107,20 +127,19 @@ def _known(job: Job) -> Callable[[Divergence], bool]:
 def _failure_of_search(
     job: Job, variant: Variant, machine: Machine, target_class: type[Target], searched: Searched
 ) -> Failure | None:
-    """The failure, told from a run of its own: the search continues from snapshots, a replay starts at the beginning."""
+    """The failure, told from a run of its own: the search goes on from snapshots, a replay starts at the beginning."""
     if searched.divergence is None:
         return None
     again = run_of(machine, lambda: opened(target_class, machine.setting), searched.commands, lambda: False)
     remark = ""
-    divergence = searched.divergence
+    commands, divergence = searched.commands, searched.divergence
     if again.divergence is None:
         remark = "(It did not occur when the same commands were run from the start.)"
     else:
-        divergence = again.divergence
+        commands, divergence = commands[: again.done], again.divergence
     return failure_of(
-        variant, job.target, job.engine, job.device, searched.commands[: max(again.done, 0)] if not remark else searched.commands,
-        divergence, again.notes, "shortest", remark,
-    )  # fmt: skip
+        variant, job.target, job.engine, job.device, commands, divergence, again.notes, "shortest", remark
+    )
 
 
 class Walker:
@@ -129,52 +148,57 @@ class Walker:
     def __init__(self, machine: Machine, target_class: type[Target]) -> None:
         self.machine = machine
         self.target_class = target_class
-        self.target = opened(target_class, machine.setting)
-        self._begin()
+        self.target: Target | None = None
+        self.fields = frozenset[str]()
+        """Those of the view that were compared."""
+        self.restart()
 
     def restart(self) -> None:
         """Begin another walk, on a target as fresh as a new one."""
+        self.state = self.machine.initial()
+        self.commands: list[Command] = []
         if isinstance(self.target, Restarting):
             self.target.restart()
         else:
-            self.target.close()
-            self.target = opened(self.target_class, self.machine.setting)
-        self._begin()
+            self.close()
+            target = started(lambda: opened(self.target_class, self.machine.setting))
+            if isinstance(target, Crashed):
+                self.divergence: Divergence | None = crashed(None, target)
+                return
+            self.target = target
+        self.divergence = at_start(self.machine, self.target)
 
-    def _begin(self) -> None:
-        machine = self.machine
-        self.state = machine.initial()
-        self.commands: list[Command] = []
-        self.divergence = compared(machine, self.state, None, None, self.state, self.target.view())
+    def close(self) -> None:
+        if self.target is not None:
+            self.target.close()
+            self.target = None
 
     def hurry(self, commands: Sequence[Command], state: State) -> None:
         """Perform commands that earlier walks have explained, and be in `state` then; only crashes are looked for."""
-        self.commands.extend(commands)
+        if self.target is None or self.divergence is not None:
+            return
         for command in commands:
-            outcome = self.target.perform(command)
+            self.commands.append(command)
+            outcome = carried_out(self.target, command)
             if isinstance(outcome, Crashed):
-                explained = explain(self.machine, state, command, outcome, View(), False)
-                assert isinstance(explained, Divergence)
-                self.divergence = explained
+                self.divergence = crashed(command, outcome)
                 return
         self.state = state
 
     def take(self, command: Command) -> bool:
         """Perform one command; False if it cannot be accounted for."""
         machine, target = self.machine, self.target
+        assert target is not None
         self.commands.append(command)
-        outcome = target.perform(command)
-        explained = explain(machine, self.state, command, outcome, target.view(), target.exact)
+        outcome, view = performed(target, command)
+        explained = explain(machine, self.state, command, outcome, view, target.exact)
         if isinstance(explained, Divergence):
             self.divergence = explained
             return False
+        self.fields |= compared_fields(target, view)
         self.state = explained.state
-        if isinstance(target, Offering):
-            expected, seen = offers_in(machine, self.state), target.offers()
-            if expected != seen:
-                self.divergence = naming.offers(machine, self.state, expected, seen)
-                return False
-        return True
+        self.divergence = differing_offers(machine, self.state, target, command)
+        return self.divergence is None
 
 
 def _walked(job: Job, variant: Variant, target_class: type[Target], progress: Progress, cut: Cut) -> Found:
@@ -185,7 +209,6 @@ def _walked(job: Job, variant: Variant, target_class: type[Target], progress: Pr
     steps = walks = 0
     amounts: dict[str, int] = {}
     walker = Walker(machine, target_class)
-    fields = declared(walker.target.view()) | {"offers"}
     try:
         for walk in transitions.walks():
             taken = transitions.total - transitions.to_take
@@ -207,43 +230,62 @@ def _walked(job: Job, variant: Variant, target_class: type[Target], progress: Pr
                 failure = _failure_of_walk(job, variant, machine, target_class, walker)
                 return Found(False, failure, {"edges": taken}, "")
     finally:
-        walker.target.close()
+        walker.close()
     amounts |= {"states": len(transitions.states), "edges": transitions.total, "planned_edges": transitions.total}
-    amounts |= {"commands": steps, **{f"field:{name}": steps if name in fields else 0 for name in FIELDS}}
+    amounts |= {"commands": steps, **{f"field:{name}": steps if name in walker.fields else 0 for name in FIELDS}}
     return Found(True, None, amounts, f"every transition, in {walks:,} walks of {steps:,} commands; all bytes checked")
 
 
 def _pairs_walked(
     job: Job, variant: Variant, machine: Machine, target_class: type[Target], progress: Progress, cut: Cut
 ) -> Found:
-    limit = job.options.get("states", PAIRS_STATES)
-    assert isinstance(limit, int)
-    pairs = Pairs(machine, limit, cut)
+    """Walk the kept ways to every pair of action and phase; where none are kept, or with option `afresh`, explore for
+    them first, and hold what is kept against that."""
+    kept = ways.read(job.discipline, job.scope_name) if _is_named(job) else None
+    if kept is None or job.options.get("afresh"):
+        progress(f"{variant.name}: exploring for pairs of action and phase")
+        pairs = Pairs(machine, cut)
+        if not pairs.finished:
+            return Found(False, None, {}, f"cut short after {pairs.states:,} states, before any walk")
+        fresh = ways.found(machine, pairs)
+        if kept is not None and (kept.pairs, kept.states) != (fresh.pairs, fresh.states):
+            detail = f"{STALE}: {len(kept.pairs)} pairs are kept, and there are {len(fresh.pairs)}"
+            return Found(False, None, {}, detail)
+        kept = fresh
+    covered: set[str] = set()
     steps = 0
-    covered = set[Label]()
     walker = Walker(machine, target_class)
     try:
-        for done, (label, way) in enumerate(pairs.ways.items()):
-            progress(f"{variant.name}: {done:,}/{len(pairs.ways):,} pairs of action and phase")
-            if label in covered:
-                continue
+        for way in kept.ways:
+            progress(f"{variant.name}: {len(covered):,}/{len(kept.pairs):,} pairs of action and phase")
             walker.restart()
-            for action in way:
+            for command in way:
                 steps += 1
-                action = named(machine, walker.state, action)
-                covered.update(pairs_of(walker.state, action))
-                if walker.divergence is not None or not walker.take(command_of(action)):
+                action = action_of(machine, walker.state, command)
+                if action is not None:
+                    covered.update(map(ways.written, pairs_of(walker.state, action)))
+                if walker.divergence is not None or not walker.take(command):
                     failure = _failure_of_walk(job, variant, machine, target_class, walker)
                     return Found(False, failure, {"edges": len(covered)}, "")
             if cut():
-                detail = f"cut short: {len(covered):,} of {len(pairs.ways):,} pairs of action and phase"
+                detail = f"cut short: {len(covered):,} of {len(kept.pairs):,} pairs of action and phase"
                 return Found(False, None, {"edges": len(covered)}, detail)
     finally:
         walker.target.close()
-    where = "all" if pairs.finished else f"the first {pairs.states:,}"
-    detail = f"every pair of action and phase of {where} states, {steps:,} commands; all bytes checked"
-    amounts = {"states": pairs.states, "edges": len(covered), "planned_edges": len(pairs.ways), "commands": steps}
+    if covered != kept.pairs:
+        amounts = {"edges": len(covered & kept.pairs)}
+        return Found(False, None, amounts, f"{STALE}: they meet other pairs than they list")
+    amounts = {"states": kept.states, "edges": len(covered), "planned_edges": len(kept.pairs), "commands": steps}
+    detail = f"every pair of action and phase of {kept.states:,} states, {steps:,} commands; all bytes checked"
     return Found(True, None, amounts, detail)
+
+
+STALE = "the kept ways are of another machine (write them anew: python -m kvproof.search.ways)"
+
+
+def _is_named(job: Job) -> bool:
+    """The job is of a named scope in its default modes, as the kept ways are."""
+    return SCOPES.get(job.scope_name) == job.scope and job.contract == Contract(job.discipline)
 
 
 def _failure_of_walk(

@@ -34,11 +34,13 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     total = _Sum(0, 0, {})
     wanted = job.options.get("modes")
     todo = [Variant(job.scope_name, job.scope, job.contract)]
+    depth = 0
     if wanted:
         todo = variants(job.scope_name, job.scope, job.contract, pairs=wanted == "pairs")
     for done, variant in enumerate(todo):
         explored, counts = _explored(job, variant, progress, cut)
         total = _added(total, explored, counts)
+        depth = max(depth, explored.depth)
         seconds = time.monotonic() - started
         if explored.violation is not None:
             failure = _failure(job, variant, explored.violation)
@@ -62,7 +64,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
                 detail=detail,
                 counts=total.counts,
             )
-    detail = f"{len(todo)} variants" if wanted else f"depth {explored.depth}"
+    detail = f"{len(todo)} variants" if wanted else f"depth {depth}"
     return job.result(
         Verdict.PROVED,
         time.monotonic() - started,

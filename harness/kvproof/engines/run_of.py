@@ -12,15 +12,15 @@ from kvmodel.machine import RULES
 from kvmodel.rules import reset_fencing, reset_pinning
 from kvproof.failure import Failure, Minimal
 from kvproof.search.modes import Variant
-from kvproof.targets import naming
 from kvproof.targets.command import Command
 from kvproof.targets.dangers import NEXT
-from kvproof.targets.explain import compared, explain
+from kvproof.targets.explain import crashed, explain
+from kvproof.targets.guarded import performed, started
+from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.naming import Divergence
 from kvproof.targets.narration import narrated
-from kvproof.targets.outcome import Answer, Outcome
-from kvproof.targets.target import Offering, Target
-from kvproof.targets.view import offers_in
+from kvproof.targets.outcome import Answer, Crashed, Outcome
+from kvproof.targets.target import Target
 
 Open = Callable[[], Target]
 """Opens a fresh target."""
@@ -44,37 +44,32 @@ class RunOf(NamedTuple):
 def run_of(machine: Machine, open_target: Open, commands: Sequence[Command], cut: Callable[[], bool]) -> RunOf:
     """Perform the commands one by one until one cannot be accounted for. Commands that make no sense here (a report of
     a job that was not copied, say) are performed too: a target refuses them, and `explain` wants it to."""
-    target = open_target()
     notes: list[str] = []
     state = machine.initial()
+    target = started(open_target)
+    if isinstance(target, Crashed):
+        return RunOf(0, (), state, crashed(None, target))
     try:
-        divergence = compared(machine, state, None, None, state, target.view()) or _offers(machine, state, target)
+        divergence = at_start(machine, target)
         if divergence is not None:
             return RunOf(0, (), state, divergence)
         for position, command in enumerate(commands):
             if cut():
                 return RunOf(position, tuple(notes), state, None)
-            outcome: Outcome = target.perform(command)
-            explained = explain(machine, state, command, outcome, target.view(), target.exact)
+            outcome, view = performed(target, command)
+            explained = explain(machine, state, command, outcome, view, target.exact)
             value = outcome.value if isinstance(outcome, Answer) else None
             if isinstance(explained, Divergence):
                 notes.append(f"answered {value}" if isinstance(value, bool) else "")
                 return RunOf(position + 1, tuple(notes), state, explained)
             notes.append(narrated(machine, state, explained.actions, value) or _refused(outcome))
             state = explained.state
-            divergence = _offers(machine, state, target)
+            divergence = differing_offers(machine, state, target, command)
             if divergence is not None:
                 return RunOf(position + 1, tuple(notes), state, divergence)
         return RunOf(len(commands), tuple(notes), state, None)
     finally:
         target.close()
-
-
-def _offers(machine: Machine, state: State, target: Target) -> Divergence | None:
-    if not target.exact or not isinstance(target, Offering):
-        return None
-    expected, seen = offers_in(machine, state), target.offers()
-    return None if expected == seen else naming.offers(machine, state, expected, seen)
 
 
 def _refused(outcome: Outcome) -> str:

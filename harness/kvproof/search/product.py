@@ -15,10 +15,13 @@ from kvmodel import ACTIONS, Machine, State
 from kvproof.search.canonical import canonical_with
 from kvproof.targets import naming
 from kvproof.targets.command import Command
-from kvproof.targets.explain import compared, explain
+from kvproof.targets.explain import crashed, explain
+from kvproof.targets.guarded import offered, performed, seen
+from kvproof.targets.judging import at_start
 from kvproof.targets.naming import Divergence
+from kvproof.targets.outcome import Crashed
 from kvproof.targets.target import Offering, Snapshotting, Target
-from kvproof.targets.view import declared, offers_of
+from kvproof.targets.view import compared_fields, offers_of
 from kvproof.targets.wording import command_of, reportable
 
 
@@ -84,7 +87,8 @@ class Product:
         finally:
             if was_enabled:
                 gc.enable()
-        fields = declared(self.target.view()) | {"offers"}
+        view = seen(self.target)
+        fields = frozenset[str]() if isinstance(view, Crashed) else compared_fields(self.target, view)
         return Searched(
             self.pairs, len(self._canonical), self.edges, finished, commands, divergence, self.taken, fields
         )
@@ -94,25 +98,27 @@ class Product:
     ) -> tuple[bool, tuple[Command, ...], Divergence | None]:
         machine, target = self.machine, self.target
         start = machine.initial()
-        view = target.view()
-        difference = compared(machine, start, None, None, start, view)
+        difference = at_start(machine, target)
         if difference is not None:
             return False, (), difference
         self._add(start, -1, None)
         while self._open:
             number, state, snapshot = self._open.popleft()
-            offered = machine.actions(state)
+            actions = machine.actions(state)
             target.restore(snapshot)
-            expected, seen = offers_of(offered), target.offers()
-            if expected != seen:
-                divergence = naming.offers(machine, state, expected, seen)
+            expected, offers = offers_of(actions), offered(target)
+            if expected != offers:
+                if isinstance(offers, Crashed):
+                    divergence = crashed(self.via[number], offers)
+                else:
+                    divergence = naming.offers(machine, state, expected, offers)
                 if not self._pass_by(self.path(number), divergence):
                     return False, self.path(number), divergence
-            for command in self._commands(state, [command_of(action) for action in offered]):
+            for command in self._commands(state, [command_of(action) for action in actions]):
                 self.edges += 1
                 target.restore(snapshot)
-                outcome = target.perform(command)
-                explained = explain(machine, state, command, outcome, target.view(), True)
+                outcome, view = performed(target, command)
+                explained = explain(machine, state, command, outcome, view, True)
                 if isinstance(explained, Divergence):
                     if self._pass_by((*self.path(number), command), explained):
                         continue

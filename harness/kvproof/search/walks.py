@@ -3,6 +3,7 @@
 For devices whose state cannot be copied out: each walk starts afresh.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -93,35 +94,34 @@ def named(machine: Machine, state: State, action: Action) -> Action:
 
 
 class Pairs:
-    """A shortest way to each pair of action and phase among a machine's first states, in breadth-first order."""
+    """A shortest way to each pair of action and phase, in breadth-first order.
 
-    def __init__(self, machine: Machine, states: int, cut: Callable[[], bool]) -> None:
-        """Explores the machine up to this many states. `finished`: there are no more."""
+    states, finished  how many states were explored, and whether those are all
+    ways              for each pair: actions in canonical names, the last of which is the pair's
+    """
+
+    def __init__(self, machine: Machine, cut: Callable[[], bool]) -> None:
+        """Explores the machine."""
         contract = machine.setting.contract
-        first, _ = canonical_with(contract, machine.initial())
-        found: list[State] = [first]
+        first = canonical(contract, machine.initial())
         known = {first}
+        frontier: deque[tuple[int, State]] = deque([(0, first)])
         came: list[tuple[int, Action | None]] = [(-1, None)]
         self.ways: dict[Label, list[Action]] = {}
-        self.finished = True
-        for number, state in enumerate(found):
+        while frontier and (len(came) & 255 or not cut()):
+            number, state = frontier.popleft()
             for action in machine.actions(state):
                 new = [label for label in pairs_of(state, action) if label not in self.ways]
                 if new:
                     way = [*_path(came, number), action]
                     self.ways |= dict.fromkeys(new, way)
-                if len(found) >= states:
-                    self.finished = False
-                    continue
-                after, _ = canonical_with(contract, machine.step(state, action))
+                after = canonical(contract, machine.step(state, action))
                 if after not in known:
                     known.add(after)
-                    found.append(after)
+                    frontier.append((len(came), after))
                     came.append((number, action))
-            if not number & 255 and cut():
-                self.finished = False
-                break
-        self.states = len(found)
+        self.finished = not frontier
+        self.states = len(came)
 
 
 def _path(came: list[tuple[int, Action | None]], number: int) -> list[Action]:

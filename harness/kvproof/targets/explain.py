@@ -9,11 +9,12 @@ from typing import NamedTuple
 from kvmodel import Action, Forbidden, Machine, State, policy
 from kvmodel import actions as act
 from kvmodel.transfer_job import NONE, is_copied_everywhere
-from kvproof.targets import naming
+from kvproof.targets import leeway, naming
 from kvproof.targets.command import Command
 from kvproof.targets.naming import Divergence
-from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
+from kvproof.targets.outcome import MALFORMED, Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import FIELDS, View, expected
+from kvproof.targets.wellformed import oddity_of_actions, oddity_of_view
 from kvproof.targets.wording import action_of, reportable
 from kvspecs.catalogue import NAMES, STEPPING
 
@@ -59,17 +60,19 @@ def explain(
     exact: the target must also choose as the reference's policy does.
     """
     if isinstance(outcome, Crashed):
-        return _crash(command, outcome)
+        return crashed(command, outcome)
     intended = action_of(machine, state, command)
     if isinstance(outcome, Refused):
-        return _refusal(machine, state, command, intended, outcome, view)
+        return _refusal(machine, state, command, intended, outcome, view, exact)
+    odd = _oddity(machine, command, outcome)
+    if odd:
+        return crashed(command, Crashed(MALFORMED, odd))
     if isinstance(intended, ALWAYS_REFUSED):
         return _accepted(command, intended)
-    actions = _actions(state, command, intended, outcome)
     before, after = state, state
     taken: list[Action] = []
-    for action in actions:
-        action = _bound(machine, after, action)
+    for action in _actions(state, command, intended, outcome):
+        action = _bound(machine, after, action, exact)
         try:
             machine.check(after, action)
             chosen = not exact or _as_policy(machine, after, action)
@@ -84,51 +87,87 @@ def explain(
         if left is not None:
             return left
     last = taken[-1] if taken else None
-    difference = compared(machine, before, command, last, after, view)
+    difference = compared(machine, before, command, last, after, view, exact)
     return difference if difference is not None else Explained(tuple(taken), after)
 
 
 def compared(
-    machine: Machine, before: State, command: Command | None, action: Action | None, after: State, view: View
+    machine: Machine,
+    before: State,
+    command: Command | None,
+    action: Action | None,
+    after: State,
+    view: View,
+    exact: bool = True,
 ) -> Divergence | None:
     """The first field in which the target's view differs from the machine's, explained; None if there is none."""
     wanted = expected(after)
+    if not exact and not oddity_of_view(machine.setting, view):
+        view = leeway.settled(view, wanted)
     for name, seen, right in zip(FIELDS, view, wanted, strict=True):
         if seen is not None and right is not None and seen != right:
+            odd = oddity_of_view(machine.setting, view)
+            if odd:
+                return crashed(command, Crashed(MALFORMED, odd))
             return naming.difference(machine, before, command, action, after, view, name)
     return None
 
 
+def _oddity(machine: Machine, command: Command, outcome: Answer) -> str:
+    """What makes no sense in an answer, whether or not the contract allows it."""
+    if command.verb == "reset" and not isinstance(outcome.value, bool):
+        return f"a reset answered {outcome.value!r:.40}, and neither True nor False"
+    if not outcome.observed:
+        return ""
+    odd = oddity_of_actions(machine.setting, outcome.observed)
+    if not odd and command.verb == "schedule":
+        others = [type(action).__name__ for action in outcome.observed if type(action) not in ORDER]
+        odd = f"a scheduling call does not take {others[0]}" if others else ""
+    return odd
+
+
 def _actions(state: State, command: Command, intended: Action | None, outcome: Answer) -> list[Action]:
+    """What the target did: the command's own action with the choices that were observed, and what came with it."""
+    observed = outcome.observed
     if command.verb == "report_all":
         worker = int(command.args[0])
-        return [act.Report(worker, job) for job in reportable(state, worker)]
-    if command.verb == "schedule":
-        return sorted(outcome.observed, key=lambda action: ORDER[type(action)])
-    if isinstance(intended, act.Reset):
-        return [intended._replace(answer=bool(outcome.value))]
-    if intended is None:
-        return list(outcome.observed)
-    for action in outcome.observed:
-        if type(action) is type(intended):
-            return [action]
-    return [intended]
+        own: list[Action] = [act.Report(worker, job) for job in reportable(state, worker)]
+    elif isinstance(intended, act.Reset):
+        own = [intended._replace(answer=bool(outcome.value))]
+    elif intended is None or command.verb == "schedule":
+        own = []
+    else:
+        own = [next((action for action in observed if _stands_for(action, intended)), intended)]
+    said = (act.Report, act.Reset)  # by the command
+    others = [a for a in observed if not own or not (a is own[0] or isinstance(a, said) and isinstance(own[0], said))]
+    return own + sorted(others, key=lambda action: ORDER.get(type(action), 0))
 
 
-def _bound(machine: Machine, state: State, action: Action) -> Action:
+def _stands_for(action: Action, intended: Action) -> bool:
+    """Whether an observed action is the one that the command asks for, in the engine's own way."""
+    if isinstance(intended, act.Lookup | act.Admit | act.Grow):
+        return isinstance(action, type(intended)) and action.request == intended.request
+    return type(action) is type(intended)
+
+
+def _bound(machine: Machine, state: State, action: Action, exact: bool) -> Action:
     """What an engine does not say, and the machine's bookkeeping needs: store cursors, and the flushes that matter."""
     if not isinstance(action, act.Launch) or action.choice is None:
         return action
     unfinished = {job.id for job in state.jobs if not is_copied_everywhere(job)}
-    choice = action.choice._replace(flush=tuple([job for job in action.choice.flush if job in unfinished]))
+    flush = [job for job in action.choice.flush if job in unfinished]
+    if not exact:
+        flush = sorted(leeway.flushed_before(state).union(flush))
+    choice = action.choice._replace(flush=tuple(flush))
     reference = policy.launching(machine.setting, state)
     if choice.stores == reference.stores:
         return act.Launch(choice._replace(cursors=reference.cursors))
     cursors = []
     for number, pairs in choice.stores:
-        if number != NONE:
-            table = state.requests[number].table
-            cursors.append((number, max(table.index(pair.source) for pair in pairs if pair.source in table) + 1))
+        table = state.requests[number].table if number != NONE else ()
+        offered = [table.index(pair.source) for pair in pairs if pair.source in table]
+        if offered:
+            cursors.append((number, max(offered) + 1))
     return act.Launch(choice._replace(cursors=tuple(cursors)))
 
 
@@ -154,28 +193,31 @@ def _lookup_hits(machine: Machine, state: State, number: int) -> tuple[tuple[int
     return found.device, found.host
 
 
-def _crash(command: Command, outcome: Crashed) -> Divergence:
+def crashed(command: Command | None, outcome: Crashed) -> Divergence:
+    """A crash is a violation. command: that was carried out; None: the target was opened, or looked at at the start."""
     name = outcome.error if outcome.error in NAMES else _CRASHES.get(outcome.error, STEPPING.name)
-    sentence = f"The target failed with {outcome.error} on {command}: {outcome.message}."
+    when = f"on {command}" if command is not None else "before the first command"
+    sentence = f"The target failed with {outcome.error} {when}: {outcome.message}."
     return Divergence(
         name,
         sentence,
         ("the command is legal here",),
         (f"{outcome.error}: {outcome.message}",),
         None,
-        ("crash", command.verb, outcome.error),
+        ("crash", command.verb if command is not None else "start", outcome.error),
     )
 
 
 def _refusal(
-    machine: Machine, state: State, command: Command, intended: Action | None, outcome: Refused, view: View
+    machine: Machine, state: State, command: Command, intended: Action | None, outcome: Refused, view: View, exact: bool
 ) -> Explained | Divergence:
     """A refusal is right where the contract forbids the action, and for misuse; and it must have changed nothing."""
     if isinstance(intended, ALWAYS_REFUSED):
         after = machine.step(state, intended)
-        difference = compared(machine, state, command, intended, after, view)
+        difference = compared(machine, state, command, intended, after, view, exact)
         return difference if difference is not None else Explained((intended,), after)
-    if intended is not None and any(act.key(intended) == act.key(action) for action in machine.actions(state)):
+    possible = intended is not None and any(act.key(intended) == act.key(action) for action in machine.actions(state))
+    if possible and (exact or not leeway.may_be_refused(intended, view)):
         return Divergence(
             "work-remaining-keeps-the-engine-stepping",
             f"The target refused {command} although the contract allows it: {outcome.reason}.",
@@ -184,10 +226,10 @@ def _refusal(
             type(intended),
             ("refused", command.verb, outcome.reason.partition(":")[0]),
         )
-    difference = compared(machine, state, command, intended, state, view)
-    if difference is not None:
+    difference = compared(machine, state, command, intended, state, view, exact)
+    if difference is not None and difference.cause[0] == "view":
         return difference._replace(property="refused-changes-nothing")
-    return Explained((), state)
+    return difference if difference is not None else Explained((), state)
 
 
 def _accepted(command: Command, intended: Action) -> Divergence:

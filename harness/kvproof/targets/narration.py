@@ -59,15 +59,15 @@ def _words(machine: Machine, before: State, action: Action, after: State) -> str
                         f'd{share.table[i]} holds "{names[keys[i] - 1]}"' for i in range(share.start, len(share.table))
                     ]
                 return ", ".join(held)
-            job = oldest_copy(before, worker, stream)
-            return "" if job is None else f"job {job.id} copied on w{worker}"
+            copied = oldest_copy(before, worker, stream)
+            return "" if copied is None else f"job {copied.id} copied on w{worker}"
         case act.Report(_, number):
-            job = job_with(before, number)
-            if job is None:
+            reported = job_with(before, number)
+            if reported is None:
                 return ""
             published = _published(before, after, names)
             gone = job_with(after, number) is None
-            return f"{VIEWS[job.view]}{', complete' if gone else ''}{f', {published}' if published else ''}"
+            return f"{VIEWS[reported.view]}{', complete' if gone else ''}{f', {published}' if published else ''}"
         case act.HandleOutput():
             return _published(before, after, names)
         case act.Lookup(number):

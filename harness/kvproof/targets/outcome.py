@@ -34,3 +34,6 @@ class Crashed(NamedTuple):
 
 
 Outcome = Answer | Refused | Crashed
+
+MALFORMED = "Malformed"
+"""Error of a crash that is none of the engine's: the adapter's answer or view makes no sense."""

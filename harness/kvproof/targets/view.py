@@ -81,6 +81,11 @@ def declared(view: View) -> frozenset[str]:
     return frozenset(name for name, value in zip(FIELDS, view, strict=True) if value is not None)
 
 
+def compared_fields(target: object, view: View) -> frozenset[str]:
+    """Names of the fields that are compared: those of the view, and offers where a target has them."""
+    return declared(view) | ({"offers"} if hasattr(target, "offers") else frozenset())
+
+
 def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) -> View:
     """What the machine says should be seen in this state."""
     step = awaited(state.steps)

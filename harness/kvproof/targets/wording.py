@@ -1,13 +1,29 @@
 """Between the machine's actions and the commands of traces: the same thing said as a choice, and as an order."""
 
+from typing import cast
+
 from kvmodel import Action, Machine, State
 from kvmodel import actions as act
 from kvmodel.policy import pressure_victim
+from kvmodel.scope import Meaning
 from kvmodel.streams import STREAMS
 from kvmodel.transfer_job import COPIED
 from kvproof.targets.command import Command
 
-_VERBS: dict[type[Action], str] = {
+_OfRequest = (
+    act.Submit
+    | act.Lookup
+    | act.ReleaseLookup
+    | act.Admit
+    | act.Grow
+    | act.Wake
+    | act.Preempt
+    | act.Finish
+    | act.Abort
+)
+"""Actions whose commands name a request and nothing else."""
+
+_VERBS: dict[type[_OfRequest], str] = {
     act.Submit: "submit",
     act.Lookup: "lookup",
     act.ReleaseLookup: "release_lookup",
@@ -23,8 +39,8 @@ _BY_VERB = {verb: kind for kind, verb in _VERBS.items()}
 
 def command_of(action: Action) -> Command:
     """The command that makes an engine take this action, choices left to the engine."""
-    if type(action) in _VERBS:
-        return Command(_VERBS[type(action)], (action[0],))  # type: ignore[misc]
+    if isinstance(action, _OfRequest):
+        return Command(_VERBS[type(action)], (action.request,))
     match action:
         case act.Launch():
             return Command("launch")
@@ -53,7 +69,7 @@ def action_of(machine: Machine, state: State, command: Command) -> Action | None
     """The action that a command asks for, choices left open; None for a command that stands for several."""
     verb, args = command
     if verb in _BY_VERB:
-        return _BY_VERB[verb](args[0])  # type: ignore[arg-type, call-arg]
+        return _BY_VERB[verb](int(args[0]))
     match verb:
         case "launch":
             return act.Launch()
@@ -67,7 +83,7 @@ def action_of(machine: Machine, state: State, command: Command) -> Action | None
             victim = pressure_victim(machine.setting, state)
             return None if victim is None else act.PreemptUnderPressure(victim)
         case "reset":
-            return act.Reset(*args)  # type: ignore[arg-type]
+            return act.Reset(cast(Meaning, args[0]), cast(act.Survivors, args[1]))
         case "duplicate_report":
             return act.DuplicateReport(int(args[0]), int(args[1]))
         case "lose_report":
@@ -75,7 +91,7 @@ def action_of(machine: Machine, state: State, command: Command) -> Action | None
         case "forge_report":
             return act.ForgeReport(int(args[0]))
         case "free_twice":
-            return act.FreeTwice(args[0])  # type: ignore[arg-type]
+            return act.FreeTwice(cast(act.Freed, args[0]))
     return None
 
 
