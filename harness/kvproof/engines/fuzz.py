@@ -27,8 +27,11 @@ EXAMPLES, STEPS = 12, 60
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
-    """Batches of runs until the planned count is reached, on past failures that `--known` lists. Store modes and `output_from` take turns, unless the job's
-    contract has one that is not the default. Same seed, same commands."""
+    """Batches of runs until the planned count is reached, on past failures that `--known` lists.
+
+    Store modes and `output_from` take turns, unless the job's contract has one that is not the default. The same seed
+    gives the same commands.
+    """
     started = time.monotonic()
     target_class = load(job.target, job.device)
     planned = job.options.get("commands", COMMANDS)
