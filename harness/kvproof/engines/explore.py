@@ -32,9 +32,9 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """
     started = time.monotonic()
     total = _Sum(0, 0, {})
+    depth = 0
     wanted = job.options.get("modes")
     todo = [Variant(job.scope_name, job.scope, job.contract)]
-    depth = 0
     if wanted:
         todo = variants(job.scope_name, job.scope, job.contract, pairs=wanted == "pairs")
     for done, variant in enumerate(todo):

@@ -11,15 +11,7 @@ from kvmodel.transfer_job import COPIED
 from kvproof.targets.command import Command
 
 _OfRequest = (
-    act.Submit
-    | act.Lookup
-    | act.ReleaseLookup
-    | act.Admit
-    | act.Grow
-    | act.Wake
-    | act.Preempt
-    | act.Finish
-    | act.Abort
+    act.Submit | act.Lookup | act.ReleaseLookup | act.Admit | act.Grow | act.Wake | act.Preempt | act.Finish | act.Abort
 )
 """Actions whose commands name a request and nothing else."""
 
