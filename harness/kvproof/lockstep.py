@@ -26,6 +26,9 @@ from kvproof.targets.wording import command_of, reportable
 DEFAULT_SCOPE = "fuzz"
 """The scope that is used unless another one is given: larger than what is searched exhaustively, with everything on."""
 
+HEALTH_CHECKS = [HealthCheck(check) for check in HealthCheck]
+"""All that Hypothesis has. They are suppressed: they judge how fast a target is and how commands are drawn."""
+
 
 class Nonconforming(AssertionError):
     """A target did what cannot be accounted for. The message is the numbered commands and what differs."""
@@ -129,11 +132,11 @@ def conformance(
     """
     chosen = contract or getattr(target_class, "contract", None) or Contract("pinning")
     cls = lockstep_class(target_class, chosen, scope or SCOPES[DEFAULT_SCOPE])
-    case: type = cls.TestCase
-    case.settings = settings(  # type: ignore[attr-defined]
+    case = cls.TestCase
+    case.settings = settings(
         max_examples=max_examples,
         stateful_step_count=stateful_step_count,
         deadline=None,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=HEALTH_CHECKS,
     )
     return case

@@ -3,7 +3,7 @@
 import time
 from itertools import cycle
 
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import Phase, seed, settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -13,7 +13,7 @@ from kvproof.engines.run_of import failure_of
 from kvproof.engines.shrink import shrunk
 from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
-from kvproof.lockstep import Lockstep, Nonconforming, lockstep_class
+from kvproof.lockstep import HEALTH_CHECKS, Lockstep, Nonconforming, lockstep_class
 from kvproof.search.modes import Variant
 from kvproof.targets.open_for import opener
 from kvproof.targets.registry import load
@@ -68,9 +68,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
 def _contracts(contract: Contract) -> list[Contract]:
     if contract.store_mode != "eager" or contract.output_from != "all":
         return [contract]
-    return [
-        contract._replace(store_mode=mode, output_from=output) for mode in STORE_MODES for output in OUTPUT_FROM
-    ]
+    return [contract._replace(store_mode=mode, output_from=output) for mode in STORE_MODES for output in OUTPUT_FROM]
 
 
 def _batch(job: Job, cls: type[Lockstep], number: int, cut: Cut) -> Failure | None:
@@ -82,11 +80,11 @@ def _batch(job: Job, cls: type[Lockstep], number: int, cut: Cut) -> Failure | No
         deadline=None,
         print_blob=False,
         phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=HEALTH_CHECKS,
         report_multiple_bugs=False,
     )
     try:
-        run_state_machine_as_test(seeded, settings=chosen)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(seeded, settings=chosen)
     except (Nonconforming, Flaky):
         assert cls.failed is not None
         return _failure(job, cls, cut)

@@ -149,9 +149,7 @@ def _pairs(job: TransferJob, renaming: Renaming) -> tuple[tuple[int, int, int], 
     return tuple([(source[pair.source], target[pair.destination], pair.key) for pair in job.pairs])
 
 
-def _shard(
-    shard: LedgerWorker, next_step: int, generation: int, renaming: Renaming, names: dict[int, int]
-) -> Hashable:
+def _shard(shard: LedgerWorker, next_step: int, generation: int, renaming: Renaming, names: dict[int, int]) -> Hashable:
     """Operations that have not run, with those of their waits that matter still."""
 
     def waits(jobs: tuple[int, ...]) -> tuple[int, ...]:
