@@ -25,7 +25,6 @@ from kvmodel.state import job_with, with_job, with_request
 from kvmodel.transfer_job import LIVE, LOAD, NONE, REPORTED, STORE
 
 Patch = pytest.MonkeyPatch
-Apply = Callable[[Setting, State, Any], State]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from kvproof.targets.explain import explain
 from kvproof.targets.kvoffload import Ledger
 from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Answer, Outcome
+from kvproof.targets.view import expected
 from kvspecs.catalogue import AGREEMENT
 
 SCOPE = Scope(device_blocks=3, host_blocks=2, workers=1, prompts=("ab",))
@@ -50,8 +51,6 @@ def test_the_contract_allows_any_free_blocks(fresh: tuple[int, ...]) -> None:
     machine.check(state, choice)
     assert machine.step(state, choice).requests[0].table == fresh
     outcome = Answer(None, (choice,))
-    from kvproof.targets.view import expected
-
     seen = expected(machine.step(state, choice))
     explained = explain(machine, state, Command("admit", (0,)), outcome, seen, exact=False)
     assert not isinstance(explained, Divergence)

@@ -1,0 +1,311 @@
+"""Each sentence that a property can say of a transition, and what makes it say so: an effect that no sound rule has."""
+
+from typing import NamedTuple
+
+import pytest
+from tests.seeds.driving import state_after
+from tests.specs.wrong import (
+    AB,
+    COMPUTED,
+    FENCING,
+    HANDLED,
+    PINNING,
+    STORED,
+    TWO_WORKERS,
+    Change,
+    device_is,
+    host_is,
+    is_so,
+    job_is,
+    request_is,
+)
+
+from kvmodel import Contract, Scope
+from kvmodel import actions as act
+from kvmodel.actions import Action
+from kvmodel.request import Pins
+from kvmodel.transfer_job import COPIED, LIVE, REPORTED, STORE, Job
+from kvspecs.property import Property
+from kvspecs.safety import (
+    dropped_jobs_publish_nothing,
+    false_reset_has_a_cause,
+    false_reset_serves_nothing_old,
+    ids_are_never_reused,
+    no_double_free,
+    pinned_is_not_evicted,
+    refused_changes_nothing,
+    stale_completions_change_nothing,
+    true_reset_serves_nothing_old,
+    workers_agree,
+)
+
+
+class WrongStep(NamedTuple):
+    """After these commands an action is taken, and its effect is changed so: the property says this sentence."""
+
+    of: Property
+    contract: Contract
+    scope: Scope
+    commands: tuple[str, ...]
+    action: Action
+    change: Change
+    says: str | None
+
+
+RESET = act.Reset("invalidate", "preempt")
+KEEP = act.Reset("invalidate", "keep")
+CLUMSY = AB._replace(double_frees=1, forgeries=1)
+
+STEPS = [
+    WrongStep(
+        no_double_free.PROPERTY,
+        PINNING,
+        CLUMSY,
+        HANDLED,
+        act.FreeTwice("device"),
+        device_is(free=(2, 2)),
+        "freeing what is free changed the device pool",
+    ),
+    WrongStep(
+        no_double_free.PROPERTY,
+        PINNING,
+        CLUMSY,
+        HANDLED,
+        act.FreeTwice("host"),
+        host_is(refs=(1, 1, -1)),
+        "freeing what is free changed the host pool",
+    ),
+    WrongStep(
+        refused_changes_nothing.PROPERTY,
+        PINNING,
+        CLUMSY,
+        HANDLED,
+        act.ForgeReport(0),
+        is_so(jobs=()),
+        "ForgeReport was refused and changed the state",
+    ),
+    WrongStep(
+        stale_completions_change_nothing.PROPERTY,
+        FENCING,
+        AB,
+        (*HANDLED, "run w0 store", "reset invalidate"),
+        act.Report(0, 0),
+        host_is(keys=(1, 0, 0)),
+        "a stale completion of job 0 changed what can be hit",
+    ),
+    WrongStep(
+        stale_completions_change_nothing.PROPERTY,
+        FENCING,
+        AB,
+        (*HANDLED, "run w0 store", "reset invalidate", "admit x", "launch"),
+        act.Report(0, 0),
+        host_is(refs=(0, 0, 0)),
+        "a stale completion of job 0 moved host block 1 from 1 to 0 references",
+    ),
+    WrongStep(
+        stale_completions_change_nothing.PROPERTY,
+        PINNING,
+        AB,
+        STORED,
+        act.DuplicateReport(0, 0),
+        device_is(refs=(0, 1, 0)),
+        "a stale completion of job 0 moved device block 0 from 1 to 0 references",
+    ),
+    WrongStep(
+        stale_completions_change_nothing.PROPERTY,
+        PINNING,
+        TWO_WORKERS,
+        (*COMPUTED, "run w1 compute", "handle output", "run w0 store", "reset invalidate"),
+        act.Report(0, 0),
+        host_is(refs=(0, 0, 0)),
+        "a stale completion of job 0 moved host block 0 from 1 to 0 references",
+    ),
+    WrongStep(
+        stale_completions_change_nothing.PROPERTY,
+        PINNING,
+        AB,
+        (*HANDLED, "run w0 store", "reset invalidate"),
+        act.Report(0, 0),
+        host_is(refs=(1, 0, 0)),
+        "a stale completion of job 0 moved host block 0 from 1 to 1 references",
+    ),
+    WrongStep(
+        dropped_jobs_publish_nothing.PROPERTY,
+        PINNING,
+        AB,
+        (*HANDLED, "run w0 store", "reset invalidate"),
+        act.Report(0, 0),
+        host_is(keys=(1, 0, 0)),
+        "a completion published 'a' in host block 0, which no live job carried there",
+    ),
+    WrongStep(
+        dropped_jobs_publish_nothing.PROPERTY,
+        PINNING,
+        AB,
+        (*HANDLED, "run w0 store"),
+        act.Report(0, 0),
+        host_is(keys=(2, 1, 0)),
+        "a completion published 'ab' in host block 0, which no live job carried there",
+    ),
+    WrongStep(
+        pinned_is_not_evicted.PROPERTY,
+        PINNING,
+        AB,
+        (*HANDLED, 'submit y "ab"'),
+        act.Lookup(1),
+        device_is(keys=(0, 2, 0)),
+        "device block 0 lost its key 'a' while it had 2 references",
+    ),
+    WrongStep(pinned_is_not_evicted.PROPERTY, PINNING, AB, HANDLED, RESET, is_so(), None),
+    WrongStep(
+        true_reset_serves_nothing_old.PROPERTY,
+        FENCING,
+        AB,
+        STORED,
+        RESET,
+        host_is(keys=(1, 2, 0)),
+        "the reset answered True, and host block 0 can still be hit as 'a'",
+    ),
+    WrongStep(
+        true_reset_serves_nothing_old.PROPERTY,
+        FENCING,
+        AB,
+        STORED,
+        RESET,
+        device_is(keys=(0, 2, 0)),
+        "the reset answered True, and device block 1 can still be hit as 'ab'",
+    ),
+    WrongStep(
+        true_reset_serves_nothing_old.PROPERTY,
+        FENCING,
+        AB,
+        (*STORED, 'submit y "ab"', "lookup y"),
+        RESET,
+        request_is(1, pins=Pins((0, 1), ())),
+        "the reset answered True, and the lookup of request 1 still pins what it found",
+    ),
+    WrongStep(
+        true_reset_serves_nothing_old.PROPERTY,
+        FENCING,
+        AB,
+        HANDLED,
+        RESET,
+        job_is(view=LIVE),
+        "the reset answered True, and job 0 can still publish",
+    ),
+    WrongStep(false_reset_has_a_cause.PROPERTY, PINNING, AB, HANDLED, RESET, is_so(), None),
+    WrongStep(
+        false_reset_serves_nothing_old.PROPERTY,
+        PINNING,
+        AB,
+        HANDLED,
+        RESET,
+        device_is(keys=(1, 0, 0)),
+        "the reset answered False, and device block 0 can still be hit as 'a'",
+    ),
+    WrongStep(
+        false_reset_serves_nothing_old.PROPERTY,
+        PINNING,
+        AB,
+        HANDLED,
+        RESET,
+        job_is(view=LIVE),
+        "the reset answered False, and job 0 can still publish",
+    ),
+    WrongStep(
+        false_reset_serves_nothing_old.PROPERTY,
+        PINNING,
+        AB,
+        HANDLED,
+        KEEP,
+        request_is(outdated=False),
+        "the reset answered False, and request 0 may still publish what the old weights computed",
+    ),
+    WrongStep(
+        ids_are_never_reused.PROPERTY,
+        PINNING,
+        AB,
+        HANDLED,
+        RESET,
+        is_so(next_job=0),
+        "the next job id went back from 1 to 0",
+    ),
+    WrongStep(
+        ids_are_never_reused.PROPERTY,
+        PINNING,
+        AB,
+        STORED,
+        RESET,
+        is_so(jobs=(Job(0, STORE, -1, (), LIVE, (COPIED,)),)),
+        "job id 0 was issued again",
+    ),
+    WrongStep(
+        ids_are_never_reused.PROPERTY,
+        PINNING,
+        AB,
+        ('submit x "ab"', "admit x"),
+        act.Launch(),
+        lambda state: state._replace(jobs=state.jobs * 2),
+        "two jobs have one id",
+    ),
+    WrongStep(
+        workers_agree.PROPERTY,
+        PINNING,
+        TWO_WORKERS,
+        (*COMPUTED, "run w0 store"),
+        act.Report(0, 0),
+        is_so(jobs=()),
+        "job 0 was completed before every worker had reported it",
+    ),
+    WrongStep(
+        workers_agree.PROPERTY,
+        PINNING,
+        AB,
+        (*HANDLED, "run w0 store"),
+        act.Report(0, 0),
+        is_so(jobs=(Job(0, STORE, -1, (), LIVE, (REPORTED,)),)),
+        "job 0 was not completed although every worker has reported it",
+    ),
+    WrongStep(
+        workers_agree.PROPERTY,
+        PINNING,
+        TWO_WORKERS,
+        (*COMPUTED, "run w0 store", "report w0 job 0"),
+        act.DuplicateReport(0, 0),
+        job_is(progress=(REPORTED, REPORTED)),
+        "a completion that no worker owed changed the job table",
+    ),
+]
+
+
+@pytest.mark.parametrize("wrong", STEPS, ids=[f"{row.of.name}: {row.says or 'holds'}" for row in STEPS])
+def test_of_transitions(wrong: WrongStep) -> None:
+    machine, before = state_after(wrong.contract, wrong.scope, *wrong.commands)
+    machine.check(before, wrong.action)
+    after = machine.step(before, wrong.action)
+    judge = wrong.of.on_step
+    assert judge is not None
+    assert not wrong.of.actions or type(wrong.action).__name__ in wrong.of.actions
+    assert judge(machine.setting, before, wrong.action, after) is None
+    assert judge(machine.setting, before, wrong.action, wrong.change(after)) == wrong.says
+
+
+def test_a_true_reset_whose_survivor_computes_with_the_old_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the answer is wrong, not the effect."""
+    machine, before = state_after(FENCING, AB, *HANDLED)
+    after = machine.step(before, KEEP)
+    monkeypatch.setattr("kvmodel.rules.reset_fencing.answer", lambda state, meaning: True)
+    judge = true_reset_serves_nothing_old.PROPERTY.on_step
+    assert judge is not None
+    sentence = "the reset answered True, and request 0 still computes with the old weights' blocks"
+    assert judge(machine.setting, before, KEEP, after) == sentence
+
+
+def test_a_false_reset_without_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, before = state_after(PINNING, AB, *STORED)
+    after = machine.step(before, RESET)
+    monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state: False)
+    judge = false_reset_has_a_cause.PROPERTY.on_step
+    assert judge is not None
+    sentence = "the reset answered False, although no job is live or abandoned and no request holds a block"
+    assert judge(machine.setting, before, RESET, after) == sentence
