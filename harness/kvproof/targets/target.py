@@ -11,12 +11,16 @@ from kvproof.targets.view import View
 
 
 class Target(Protocol):
-    """What every adapter provides. Its class is called with the Setting: contract, scope, and the keys of all prompts.
+    """What every adapter provides.
 
     exact  the engine makes exactly the reference's choices; otherwise any legal choice is accepted
     """
 
     exact: bool
+
+    def __init__(self, setting: Setting) -> None:
+        """A fresh engine for a setting: contract, scope, and the keys of all prompts."""
+        ...
 
     def perform(self, command: Command) -> Outcome:
         """Carry out one command. Refusals that the engine documents are outcomes; so is whatever else it raises."""
@@ -84,4 +88,4 @@ class StepTarget:
 
 def opened(target_class: type[Target], setting: Setting) -> Target:
     """A fresh target for a setting."""
-    return target_class(setting)  # type: ignore[call-arg]
+    return target_class(setting)
