@@ -54,7 +54,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     totals: dict[str, int] = {}
     details: list[str] = []
     for variant in todo:
-        check = _searched if isinstance(target_class, type) and issubclass(target_class, Snapshotting) else _walked
+        check = _searched if _has_snapshots(target_class) else _walked
         found = check(job, variant, target_class, progress, cut)
         for name, count in found.amounts.items():
             totals[name] = totals.get(name, 0) + count
@@ -66,14 +66,17 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     return _result(job, Verdict.PROVED, started, totals, detail, None)
 
 
+def _has_snapshots(target_class: type) -> bool:
+    return issubclass(target_class, Snapshotting)
+
+
 DECISIONS = frozenset({"lookup", "admit", "grow", "preempt_pressure", "launch", "wake", "finish"})
 """Verbs that ask a scheduler for one decision, which one. The machine's transitions are made of these."""
 
 
 def _not_for(target_class: type[Target]) -> str:
     """Why a class cannot follow the machine transition by transition; empty: it can."""
-    verbs: frozenset[str] | None = getattr(target_class, "verbs", None)
-    if verbs is not None and not verbs >= DECISIONS:
+    if not getattr(target_class, "verbs", DECISIONS) >= DECISIONS:
         return "schedules whole steps; conform asks for single decisions"
     if not getattr(target_class, "exact", True):
         return "chooses in its own way; conform follows the reference's choices"
@@ -98,8 +101,8 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     machine = Machine(variant.contract, variant.scope)
     target = started(lambda: opened(target_class, machine.setting))
     if isinstance(target, Crashed):
-        failure = failure_of(variant, job.target, job.engine, job.device, (), crashed(None, target), (), "shortest")
-        return Found(False, failure, {}, "")
+        broken = failure_of(variant, job.target, job.engine, job.device, (), crashed(None, target), (), "shortest")
+        return Found(False, broken, {}, "")
     assert isinstance(target, Snapshotting)
     composites = len(job.scope.prompts) == 1 and (not job.options.get("modes") or variant.name.endswith("+pressure"))
     product = Product(machine, target, composites, _known(job))  # type: ignore[arg-type]
@@ -157,7 +160,7 @@ class Walker:
         """Begin another walk, on a target as fresh as a new one."""
         self.state = self.machine.initial()
         self.commands: list[Command] = []
-        if isinstance(self.target, Restarting):
+        if self.target is not None and isinstance(self.target, Restarting):
             self.target.restart()
         else:
             self.close()
@@ -271,7 +274,7 @@ def _pairs_walked(
                 detail = f"cut short: {len(covered):,} of {len(kept.pairs):,} pairs of action and phase"
                 return Found(False, None, {"edges": len(covered)}, detail)
     finally:
-        walker.target.close()
+        walker.close()
     if covered != kept.pairs:
         amounts = {"edges": len(covered & kept.pairs)}
         return Found(False, None, amounts, f"{STALE}: they meet other pairs than they list")

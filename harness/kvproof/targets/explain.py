@@ -139,7 +139,7 @@ def _actions(state: State, command: Command, intended: Action | None, outcome: A
     else:
         own = [next((action for action in observed if _stands_for(action, intended)), intended)]
     said = (act.Report, act.Reset)  # by the command
-    others = [a for a in observed if not own or not (a is own[0] or isinstance(a, said) and isinstance(own[0], said))]
+    others = [a for a in observed if not own or not (a is own[0] or (isinstance(a, said) and isinstance(own[0], said)))]
     return own + sorted(others, key=lambda action: ORDER.get(type(action), 0))
 
 
@@ -216,8 +216,11 @@ def _refusal(
         after = machine.step(state, intended)
         difference = compared(machine, state, command, intended, after, view, exact)
         return difference if difference is not None else Explained((intended,), after)
-    possible = intended is not None and any(act.key(intended) == act.key(action) for action in machine.actions(state))
-    if possible and (exact or not leeway.may_be_refused(intended, view)):
+    if (
+        intended is not None
+        and any(act.key(intended) == act.key(action) for action in machine.actions(state))
+        and (exact or not leeway.may_be_refused(intended, view))
+    ):
         return Divergence(
             "work-remaining-keeps-the-engine-stepping",
             f"The target refused {command} although the contract allows it: {outcome.reason}.",

@@ -1,0 +1,92 @@
+"""Calls into a target. Whatever it raises, and what it answers that is no answer, is a crash: a violation with a trace.
+
+Engines of checking call a target through here and nowhere else, so that none of them ends with a broken target.
+"""
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from kvproof.targets.command import Command
+from kvproof.targets.outcome import MALFORMED, Answer, Crashed, Outcome, Refused
+from kvproof.targets.target import Offering, Target
+from kvproof.targets.view import View
+
+PARTS = ("exact", "perform", "view", "close")
+
+_OUTCOMES = (Answer, Refused, Crashed)
+
+
+def started(open_target: Callable[[], Target]) -> Target | Crashed:
+    """A target freshly opened."""
+    target = _guarded(open_target)
+    if isinstance(target, Crashed):
+        return target
+    missing = [part for part in PARTS if not hasattr(target, part)]
+    if missing:
+        return Crashed(MALFORMED, f"{type(target).__name__} is no target, it has no {' and no '.join(missing)}")
+    return cast(Target, target)
+
+
+def performed(target: Target, command: Command) -> tuple[Outcome, View]:
+    """One command carried out, and what is seen after it. After a crash nothing is looked at."""
+    outcome = carried_out(target, command)
+    if isinstance(outcome, Crashed):
+        return outcome, View()
+    view = seen(target)
+    return (view, View()) if isinstance(view, Crashed) else (outcome, view)
+
+
+def carried_out(target: Target, command: Command) -> Outcome:
+    """One command carried out."""
+    outcome = _guarded(lambda: target.perform(command))
+    if isinstance(outcome, _OUTCOMES):
+        return outcome
+    return Crashed(MALFORMED, f"perform answered {_shown(outcome)}, which is no Answer, Refused or Crashed")
+
+
+def seen(target: Target) -> View | Crashed:
+    """What is seen now."""
+    view = _guarded(target.view)
+    if isinstance(view, View | Crashed):
+        return view
+    return Crashed(MALFORMED, f"view answered {_shown(view)}, which is no View")
+
+
+def offered(target: Offering) -> frozenset[tuple[object, ...]] | Crashed:
+    """What the target's scheduler would do next."""
+    offers = _guarded(target.offers)
+    if isinstance(offers, Crashed):
+        return offers
+    if isinstance(offers, frozenset) and all(isinstance(o, tuple) and o and isinstance(o[0], str) for o in offers):
+        return offers
+    return Crashed(MALFORMED, f"offers answered {_shown(offers)}, which is no frozenset of keys of actions")
+
+
+def _guarded(call: Callable[[], object]) -> object:
+    try:
+        return call()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (to find what a target raises is what we are here for)
+        return Crashed(type(error).__name__, f"{_words(error)}{_place(error)}")
+
+
+def _words(error: BaseException) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 (the error is of the target, and so is its text)
+        text = ""
+    return f"{text:.200}" if text else "without a text"
+
+
+def _place(error: BaseException) -> str:
+    """Where it was raised: the innermost frame that is not of this module."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+
+
+def _shown(value: object) -> str:
+    try:
+        return f"{value!r:.80}"
+    except Exception:  # noqa: BLE001 (a repr of the target)
+        return f"a {type(value).__name__}"

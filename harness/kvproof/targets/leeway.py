@@ -1,0 +1,49 @@
+"""What an engine may do in its own way, where it does not promise to choose as the reference does (`exact` is False).
+
+Whatever else a view shows is the contract's, and is compared field by field.
+"""
+
+from kvmodel import Action, State
+from kvmodel import actions as act
+from kvmodel.transfer_job import is_copied_everywhere
+from kvproof.targets.view import View
+
+DECISIONS = (act.Lookup, act.Admit, act.Grow, act.Launch, act.PreemptUnderPressure)
+"""What a scheduler need not do just now, although it could."""
+
+
+def settled(view: View, wanted: View) -> View:
+    """A view in which what the engine may do in its own way is as the machine has it. Compare the rest.
+
+    device_free, host_free  in which order free blocks are taken
+    requests   how far eager stores have come: some may be left out, or made later
+    runnable   an engine may order its streams more strictly, as one does that has a single stream for all copies;
+               but if anything can go on, something must
+    """
+    if view.device_free is not None and sorted(view.device_free) == sorted(wanted.device_free or ()):
+        view = view._replace(device_free=wanted.device_free)
+    if view.host_free is not None and sorted(view.host_free) == sorted(wanted.host_free or ()):
+        view = view._replace(host_free=wanted.host_free)
+    if view.requests is not None:
+        pairs = zip(view.requests, wanted.requests or (), strict=True)
+        view = view._replace(requests=tuple([seen._replace(stored=right.stored) for seen, right in pairs]))
+    if view.runnable is not None:
+        seen, right = set(view.runnable), set(wanted.runnable or ())
+        if seen <= right and bool(seen) == bool(right):
+            view = view._replace(runnable=wanted.runnable)
+    return view
+
+
+def flushed_before(state: State) -> set[int]:
+    """Jobs that an earlier launch flushed and that have not been copied everywhere. Every later launch waits for them
+    too: an engine may say so once."""
+    waited_for = {job for step in state.steps for job in step.after_jobs}
+    waited_for |= {job for other in state.jobs for job in other.after_jobs}
+    return {job.id for job in state.jobs if job.flushed and job.id in waited_for and not is_copied_everywhere(job)}
+
+
+def may_be_refused(action: Action, view: View) -> bool:
+    """A decision may be put off, and an operation may have more to wait for than the contract asks."""
+    if isinstance(action, act.Run):
+        return view.runnable is not None and (action.worker, action.stream) not in view.runnable
+    return isinstance(action, DECISIONS)
