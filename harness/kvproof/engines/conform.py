@@ -6,7 +6,7 @@ On one with real threads and bytes (`host`) gated walks take every transition, o
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from kvmodel import Contract, Machine, State
 from kvproof.engines.run_of import failure_of, run_of
@@ -16,7 +16,7 @@ from kvproof.scopes import SCOPES
 from kvproof.search import ways
 from kvproof.search.modes import Variant, variants
 from kvproof.search.phases import pairs_of
-from kvproof.search.product import Product, Searched
+from kvproof.search.product import Product, Searchable, Searched
 from kvproof.search.walks import Pairs, Transitions, named
 from kvproof.targets.command import Command
 from kvproof.targets.explain import crashed, explain
@@ -105,7 +105,7 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
         return Found(False, broken, {}, "")
     assert isinstance(target, Snapshotting)
     composites = len(job.scope.prompts) == 1 and (not job.options.get("modes") or variant.name.endswith("+pressure"))
-    product = Product(machine, target, composites, _known(job))  # type: ignore[arg-type]
+    product = Product(machine, cast(Searchable, target), composites, _known(job))
     try:
         searched = product.search(cut, lambda text: progress(f"{variant.name}: {text}"))
     finally:
@@ -297,8 +297,10 @@ def _failure_of_walk(
     """The failure of a walk. Walks are long: the commands are shrunk before they are shown."""
     from kvproof.engines.shrink import shrunk
 
+    def open_target() -> Target:
+        return opened(target_class, machine.setting)
+
     assert walker.divergence is not None
-    open_target: Callable[[], Target] = lambda: opened(target_class, machine.setting)  # noqa: E731
     commands, run, minimal = shrunk(machine, open_target, walker.commands, walker.divergence, lambda: False)
     divergence = run.divergence or walker.divergence
     remark = "" if run.divergence else "(It did not occur when the same commands were run again.)"

@@ -361,9 +361,8 @@ def _queue(tier: str, free: tuple[int, ...]) -> str:
 def _request(number: int, request: Request) -> str:
     words = [f"{request_name(number)} {PHASES[request.phase]}"]
     if request.table:
-        words.append(
-            f"holds {' '.join(f'd{block}' for block in request.table)}, {request.computed} computed, {request.stored} offered"
-        )
+        table = " ".join(f"d{block}" for block in request.table)
+        words.append(f"holds {table}, {request.computed} computed, {request.stored} offered")
     if request.pins is not None:
         pins = [f"d{block}" for block in request.pins.device] + [f"h{block}" for block in request.pins.host]
         words.append(f"pins {' '.join(pins) or 'nothing'}")
