@@ -18,6 +18,7 @@ from kvoffload.devices.device import Device
 from kvoffload.devices.ledger import Ledger as LedgerDevice
 from kvoffload.engine import Engine
 from kvoffload.errors import DoubleFree, Hang, KVOffloadError, UnknownBlock
+from kvoffload.ids import Meaning, Survivors
 from kvoffload.operations import Content, Stream, Tier
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
@@ -202,8 +203,8 @@ class KVOffload:
         self.engine.abort(request)
         return Answer()
 
-    def _reset(self, meaning: str, requests: str) -> Answer:
-        return Answer(self.engine.reset(meaning, requests))  # type: ignore[arg-type]
+    def _reset(self, meaning: Meaning, requests: Survivors) -> Answer:
+        return Answer(self.engine.reset(meaning, requests))
 
     def _duplicate_report(self, worker: int, job: int) -> Answer:
         self.engine.report(worker, [job])
