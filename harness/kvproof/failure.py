@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from kvmodel.contract import Discipline
+from kvmodel.contract import Contract, Discipline
 from kvmodel.scope import Scope
 from kvproof.targets.command import Command
 
@@ -28,6 +28,7 @@ class Failure:
     rule          the rule's file in this repository; source: where the rule comes from, such as "vLLM PR 39726"
     next_danger   what this may lead to, or None
     cause         what makes two violations the same: stable words, without block ids, counts or addresses
+    contract      that the target was held to, where it is not the job's own: an engine may take modes in turn
     minimal       "shortest" if no shorter command sequence fails, "shrunk" if it was only made shorter
     """
 
@@ -49,6 +50,7 @@ class Failure:
     notes: tuple[str, ...] = ()
     minimal: Minimal = ""
     device: str = ""
+    contract: Contract | None = None
 
     @cached_property
     def fingerprint(self) -> str:

@@ -3,12 +3,12 @@
 `conformance(MyTarget)` is what other people's pytest files call; `fuzz` runs the same class.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from kvmodel import Contract, Machine, Scope
 from kvproof.failure import fingerprint
@@ -28,6 +28,33 @@ DEFAULT_SCOPE = "fuzz"
 
 HEALTH_CHECKS = [HealthCheck(check) for check in HealthCheck]
 """All that Hypothesis has. They are suppressed: they judge how fast a target is and how commands are drawn."""
+
+
+REFUSED = "refused"
+"""The kind of commands that are given although they must be refused, now and then."""
+
+KINDS: Mapping[str, tuple[int, frozenset[str]]] = {
+    "serving": (
+        12,
+        frozenset(
+            {"schedule", "admit", "grow", "preempt_pressure", "launch", "wake", "finish"}
+            | {"handle_output", "run", "report", "report_all"}
+        ),
+    ),
+    "arrivals": (3, frozenset({"submit"})),
+    "lookups": (2, frozenset({"lookup", "release_lookup"})),
+    "departures": (1, frozenset({"preempt", "abort"})),
+    "resets": (1, frozenset({"reset"})),
+    "faults": (1, frozenset({"duplicate_report", "lose_report", "forge_report", "free_twice"})),
+    REFUSED: (1, frozenset()),
+}
+"""Kinds of commands, how often each is drawn beside the others, and its verbs. Drawn alike, aborts and resets would end
+everything before anything is loaded."""
+
+KIND_OF = {verb: kind for kind, (_, verbs) in KINDS.items() for verb in verbs}
+
+WITHOUT = ("lookups", "departures", "resets", "faults", REFUSED)
+"""Kinds of which each run lacks some: what is rare in a mixture is common in a run that has nothing else."""
 
 
 class Nonconforming(AssertionError):
@@ -54,6 +81,7 @@ class Lockstep(RuleBasedStateMachine):
         self.machine = Machine(self.contract, self.scope)
         self.state = self.machine.initial()
         self.commands: list[Command] = []
+        self.without = frozenset[str]()
         target = started(lambda: opened(self.target_class, self.machine.setting))
         if isinstance(target, Crashed):
             raise self._nonconforming(crashed(None, target))
@@ -63,10 +91,17 @@ class Lockstep(RuleBasedStateMachine):
             self.target.close()
             raise self._nonconforming(difference)
 
+    @initialize(without=st.frozensets(st.sampled_from(WITHOUT)))
+    def lacking(self, without: frozenset[str]) -> None:
+        """Leave some kinds of commands out of this run."""
+        self.without = without
+
     @rule(data=st.data())
     def command(self, data: st.DataObject) -> None:
         """Give one enabled command, or now and then one that must be refused, to both."""
-        command = data.draw(st.sampled_from(self._enabled()), label="command")
+        enabled = self._enabled()
+        kind = data.draw(st.sampled_from([kind for kind in enabled for _ in range(KINDS[kind][0])]))
+        command = data.draw(st.sampled_from(enabled[kind]), label="command")
         type(self).performed += 1
         self.commands.append(command)
         outcome, view = performed(self.target, command)
@@ -79,7 +114,8 @@ class Lockstep(RuleBasedStateMachine):
         if difference is not None:
             raise self._nonconforming(difference)
 
-    def _enabled(self) -> list[Command]:
+    def _enabled(self) -> dict[str, list[Command]]:
+        """What may be done now, by kind, in the order of `KINDS`."""
         verbs: frozenset[str] | None = getattr(self.target, "verbs", None)
         commands = [command_of(action) for action in self.machine.actions(self.state)]
         commands += [Command("schedule")]
@@ -88,9 +124,14 @@ class Lockstep(RuleBasedStateMachine):
             for worker in range(self.scope.workers)
             if len(reportable(self.state, worker)) > 1
         ]
-        if self.target.exact:
-            commands += [Command("admit", (number,)) for number in range(len(self.scope.prompts))]
-        return [command for command in commands if verbs is None or command.verb in verbs]
+        found: dict[str, list[Command]] = {kind: [] for kind in KINDS if kind not in self.without}
+        for command in commands:
+            kind = KIND_OF[command.verb]
+            if kind in found and (verbs is None or command.verb in verbs):
+                found[kind].append(command)
+        if self.target.exact and REFUSED in found:
+            found[REFUSED] = [Command("admit", (number,)) for number in range(len(self.scope.prompts))]
+        return {kind: commands for kind, commands in found.items() if commands}
 
     def _nonconforming(self, divergence: Divergence) -> Nonconforming:
         type(self).failed = (tuple(self.commands), divergence)

@@ -12,10 +12,10 @@ SCOPES: Mapping[str, Scope] = {
     "s3": Scope(device_blocks=3, host_blocks=2, workers=1, prompts=("ab", "ac")),
     "s4": Scope(device_blocks=3, host_blocks=2, workers=2, prompts=("ab", "ac")),
     "fuzz": Scope(
-        device_blocks=6,
-        host_blocks=4,
+        device_blocks=5,
+        host_blocks=5,
         workers=2,
-        prompts=("abc", "abd", "ab", "xy"),
+        prompts=("abc", "xyz", "ab", "abd", "abc", "xyz", "x", "abc", "abd", "xyz", "abc", "xy"),
         decode=1,
         resets=3,
         meanings=("invalidate", "evict"),

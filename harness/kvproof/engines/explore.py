@@ -115,4 +115,5 @@ def _failure(job: Job, variant: Variant, violation: Violation) -> Failure:
         rule=f"kvspecs: {violation.property}",
         cause=(violation.property, commands[-1].verb if commands else "initial"),
         minimal="shortest",
+        contract=variant.contract,
     )

@@ -108,6 +108,7 @@ def failure_of(
         notes=tuple(notes),
         minimal=minimal,
         device=device,
+        contract=variant.contract,
     )
 
 

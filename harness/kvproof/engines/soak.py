@@ -376,4 +376,5 @@ def _failure(job: Job, episode: int, setting: Setting, soaked: Soaked, violation
         cause=violation.cause,
         notes=tuple(note for _, note in log),
         device=job.device or "host",
+        contract=setting.contract,
     )

@@ -4,6 +4,7 @@ Shared by all targets. No search: an adapter says what the engine did and chose,
 into the contract's order, has the machine judge each, and compares what is seen.
 """
 
+from operator import itemgetter
 from typing import NamedTuple
 
 from kvmodel import Action, Forbidden, Machine, State, policy
@@ -38,7 +39,8 @@ ORDER: dict[type[Action], int] = {
     act.Admit: 5,
     act.Launch: 6,
 }
-"""In which order one scheduling call takes its actions; those of one rank stay in the engine's order."""
+"""In which order one scheduling call takes its actions; those of one rank stay in the engine's order. What a lookup
+keeps is given up for whatever the engine did next."""
 
 _CRASHES = {
     "DoubleFree": "no-double-free",
@@ -140,7 +142,17 @@ def _actions(state: State, command: Command, intended: Action | None, outcome: A
         own = [next((action for action in observed if _stands_for(action, intended)), intended)]
     said = (act.Report, act.Reset)  # by the command
     others = [a for a in observed if not own or not (a is own[0] or (isinstance(a, said) and isinstance(own[0], said)))]
-    return own + sorted(others, key=lambda action: ORDER.get(type(action), 0))
+    return own + _in_order(others)
+
+
+def _in_order(actions: list[Action]) -> list[Action]:
+    ranks: list[int] = []
+    following = ORDER[act.ReleaseLookup]
+    for action in reversed(actions):
+        given_up = isinstance(action, act.ReleaseLookup)
+        following = min(following, ORDER[act.ReleaseLookup]) if given_up else ORDER.get(type(action), 0)
+        ranks.append(following)
+    return [action for _, action in sorted(zip(reversed(ranks), actions, strict=True), key=itemgetter(0))]
 
 
 def _stands_for(action: Action, intended: Action) -> bool:

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 from kvmodel.setting import Setting
 from kvproof.search.canonical import Renaming
 from kvproof.targets.command import Command
-from kvproof.targets.outcome import Outcome
+from kvproof.targets.outcome import Outcome, Refused
 from kvproof.targets.view import View
 
 
@@ -65,11 +65,23 @@ class Restarting(Protocol):
 
 
 class StepTarget:
-    """Base for engines whose one call schedules a whole step.
+    """Base for engines whose one call schedules a whole step, as vLLM's `schedule` does.
 
-    Subclasses write `schedule`, and the client's and workers' commands as methods of the verbs' names; what is asked
-    of the scheduler decision by decision (lookup, admit, grow, launch, wake, finish) they do not have. `verbs` lists
-    the commands that they take.
+    A subclass has a constructor that takes the Setting, a method `view`, and one method for each verb in `verbs`, with
+    the verb's arguments (`kvproof.targets.command.VERBS`), which answers an Outcome:
+
+    schedule       one call; `observed` is what it did, read from its own outputs: who ended, was woken, preempted, grew
+                   or was admitted, with the blocks that were chosen, and the launch. In any order.
+    handle_output  the oldest launched step's output; `observed` may add who ended then
+    report, report_all   completions of one worker; `observed` may add who was woken
+    reset          the value is the engine's answer, True or False
+    run            the oldest operation of a worker's stream; an engine that cannot be held back lacks this verb,
+                   and is fuzzed with an environment that runs copies when it likes
+
+    What is asked of the scheduler decision by decision (lookup, admit, grow, launch, wake, finish) it does not have.
+    The faults (duplicate_report, lose_report, forge_report, free_twice) are for those who add them to `verbs`.
+
+    refusals  the exceptions by which the engine refuses, as documented; anything else that it raises is a violation
     """
 
     exact = False
@@ -78,12 +90,20 @@ class StepTarget:
         {"submit", "schedule", "run", "report", "report_all", "handle_output", "preempt", "abort", "reset"}
     )
 
+    refusals: tuple[type[Exception], ...] = ()
+
     def perform(self, command: Command) -> Outcome:
         """Call the method that has the verb's name. Raises AttributeError for a verb that `verbs` does not list."""
         if command.verb not in self.verbs:
             raise AttributeError(f"{type(self).__name__} takes no command {command.verb!r}")
-        outcome: Outcome = getattr(self, command.verb)(*command.args)
+        try:
+            outcome: Outcome = getattr(self, command.verb)(*command.args)
+        except self.refusals as refusal:
+            return Refused(f"{type(refusal).__name__}: {refusal}")
         return outcome
+
+    def close(self) -> None:
+        """Nothing to give back, unless a subclass says otherwise."""
 
 
 def opened(target_class: type[Target], setting: Setting) -> Target:

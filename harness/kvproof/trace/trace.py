@@ -49,7 +49,7 @@ class Trace:
 def of_failure(job: Job, failure: Failure, commit: str) -> Trace:
     """The trace of a violation that a job has found."""
     return Trace(
-        contract=job.contract,
+        contract=failure.contract or job.contract,
         scope=failure.scope,
         scope_name=failure.scope_name,
         target=failure.target,
