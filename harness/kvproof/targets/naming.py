@@ -4,20 +4,23 @@ What is seen of the target is put into the machine's state, and the properties a
 not hold names the divergence. Where all hold, the field that differs does.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from kvmodel import Action, Forbidden, Machine, State
+from kvmodel import Action, Forbidden, Machine, State, policy
 from kvmodel import actions as act
 from kvmodel.block_pool import Pool
 from kvmodel.contents import describe as content_words
+from kvmodel.launched_step import awaited
 from kvmodel.owners import owners
 from kvmodel.request import PHASES, Request
 from kvmodel.state import job_with
 from kvmodel.streams import STREAMS, oldest_compute, oldest_copy
-from kvmodel.transfer_job import DIRECTIONS, FORGOTTEN, LAUNCHED, REPORTED, STORE, VIEWS, Job
+from kvmodel.transfer_job import ABANDONED, DIRECTIONS, FORGOTTEN, LAUNCHED, QUEUED, REPORTED, STORE, VIEWS, Job
 from kvproof.targets.command import Command, request_name
 from kvproof.targets.view import JobView, View, expected
 from kvspecs.catalogue import AGREEMENT, JUDGED, NAMES
+from kvspecs.property import Property
 
 
 class Divergence(NamedTuple):
@@ -50,10 +53,40 @@ BY_FIELD = {
 }
 """The property that a difference in this field breaks, where no property names itself."""
 
+BY_RULE = {
+    "admit": "stale-completions-change-nothing",
+    "finish": "every-request-can-finish",
+    "grow": "pinned-is-not-evicted",
+    "handle-output": "published-after-all-copied",
+    "launch": "no-use-after-free",
+    "lookup": "stale-completions-change-nothing",
+    "wake": "reads-what-was-written",
+}
+"""The property that a guard of the contract is there for, by the name of its rule: of admit and lookup, that a request
+with jobs outstanding is deferred."""
+
+COUNTS = ("owners-account-for-references", "free-means-unowned", "no-double-free")
+"""Properties of counts and queues: named first where they are broken, since whatever else is wrong comes of it."""
+
+
+def _by_specificity(action: Action | None) -> list[Property]:
+    """What is judged, in the order in which it gives its name: counts; then what is about this very action, published
+    by a dropped job before all else that a completion may do wrong; then what holds of every state."""
+    name = type(action).__name__
+
+    def rank(candidate: Property) -> int:
+        if candidate.name in COUNTS:
+            return 0
+        if name not in candidate.actions:
+            return 3
+        return 1 if candidate.name == "dropped-jobs-publish-nothing" else 2
+
+    return sorted(JUDGED, key=rank)
+
 
 def forbidden(machine: Machine, state: State, command: Command, action: Action, why: Forbidden) -> Divergence:
     """The contract forbids what the target did."""
-    name = why.rule if why.rule in NAMES else AGREEMENT
+    name = why.rule if why.rule in NAMES else BY_RULE.get(why.rule, AGREEMENT)
     words = f"On {command} the target did what the contract forbids: {why.why}."
     return Divergence(
         name,
@@ -67,16 +100,19 @@ def forbidden(machine: Machine, state: State, command: Command, action: Action, 
 
 def other_choice(machine: Machine, state: State, command: Command, action: Action) -> Divergence:
     """Legal, but not what the reference chooses: for a target that promises to choose as the reference does."""
-    from kvmodel.policy import admission, launching
-
     reference: Action = action
+    name, why = AGREEMENT, "."
     if isinstance(action, act.Admit):
-        reference = action._replace(choice=admission(machine.setting, state, action.request))
-    elif isinstance(action, act.Launch):
-        reference = act.Launch(launching(machine.setting, state))
+        reference = action._replace(choice=policy.admission(machine.setting, state, action.request))
+    elif isinstance(action, act.PreemptUnderPressure):
+        name, why = "every-request-can-finish", ": two that preempt each other never end."
+    elif isinstance(action, act.Launch) and action.choice is not None:
+        right = policy.launching(machine.setting, state)
+        reference = act.Launch(right)
+        name, why = _other_stores(machine, state, right, action.choice)
     return Divergence(
-        AGREEMENT,
-        f"On {command} the target made another choice than the reference.",
+        name,
+        f"On {command} the target made another choice than the reference{why}",
         (_choice_words(reference),),
         (_choice_words(action),),
         type(action),
@@ -84,17 +120,37 @@ def other_choice(machine: Machine, state: State, command: Command, action: Actio
     )
 
 
+def _other_stores(machine: Machine, state: State, right: act.Launching, chosen: act.Launching) -> tuple[str, str]:
+    """Stores that are missing, or not needed: the property, and how the sentence ends."""
+    wanted, seen = _stored(right), _stored(chosen)
+    names = machine.setting.key_names
+    again = {key for key in seen - wanted if key in state.host.keys}
+    if again:
+        return "no-block-stored-twice-at-once", f": {names[min(again) - 1]!r} is on the host already."
+    if wanted - seen:
+        key = names[min(wanted - seen) - 1]
+        return "every-full-block-is-stored-or-refused", f": {key!r} is not stored, though the host has room."
+    return AGREEMENT, "."
+
+
+def _stored(choice: act.Launching) -> set[int]:
+    return {pair.key for _, pairs in choice.stores for pair in pairs}
+
+
 def offers(
     machine: Machine, state: State, expected: frozenset[tuple[object, ...]], seen: frozenset[tuple[object, ...]]
 ) -> Divergence:
     """The target's scheduler would take other decisions than the machine's."""
     missing, extra = expected - seen, seen - expected
-    odd = min(map(_offer_words, missing or extra))
-    sentence = (
-        f"The target's scheduler {'would not' if missing else 'would'} {odd}, and {'can' if missing else 'must not'}."
-    )
+    offer = min(missing or extra, key=_offer_words)
+    odd = _offer_words(offer)
+    if missing:
+        name = _left(machine, state, str(offer[0]))
+        sentence = f"The target's scheduler would not {odd}, and can."
+    else:
+        name, why = _overeager(machine, state, offer)
+        sentence = f"The target's scheduler would {odd}, and must not{why}."
     verb = odd.partition(" ")[0]
-    name = "work-remaining-keeps-the-engine-stepping" if missing else AGREEMENT
     return Divergence(
         name,
         sentence,
@@ -103,6 +159,46 @@ def offers(
         None,
         ("offers", verb, "missing" if missing else "extra"),
     )
+
+
+def _left(machine: Machine, state: State, kind: str) -> str:
+    """The property that suffers when an action of this kind is not taken."""
+    if kind == "Launch":
+        choice = policy.launching(machine.setting, state)
+        if choice.stores and not choice.computes and not any(job.progress[0] == QUEUED for job in state.jobs):
+            return "every-full-block-is-stored-or-refused"
+    return "work-remaining-keeps-the-engine-stepping"
+
+
+def _overeager(machine: Machine, state: State, offer: tuple[object, ...]) -> tuple[str, str]:
+    """The property that an action would break which the target would take, and why: the contract's reason, or the
+    policy's. Whoever would launch nothing never comes to rest; whom the policy puts last waits for the others."""
+    action = _ASKED[str(offer[0])](offer)
+    try:
+        machine.check(state, action)
+    except Forbidden as forbidden:
+        why = f": {forbidden.why}"
+        if isinstance(action, act.Launch) and awaited(state.steps) is None and len(state.steps) < 2:
+            return "everything-drains", why
+        if isinstance(action, act.Admit) and not state.requests[action.request].jobs:
+            return "pinned-is-not-evicted", why
+        return forbidden.rule if forbidden.rule in NAMES else BY_RULE.get(forbidden.rule, AGREEMENT), why
+    if isinstance(action, act.Admit | act.Grow | act.PreemptUnderPressure):
+        return "every-request-can-finish", ": another request comes first"
+    return AGREEMENT, ""
+
+
+_ASKED: dict[str, Callable[[tuple[Any, ...]], Action]] = {
+    "Lookup": lambda offer: act.Lookup(offer[1]),
+    "Admit": lambda offer: act.Admit(offer[1]),
+    "Grow": lambda offer: act.Grow(offer[1]),
+    "Launch": lambda _: act.Launch(),
+    "Wake": lambda offer: act.Wake(offer[1]),
+    "Finish": lambda offer: act.Finish(offer[1]),
+    "HandleOutput": lambda _: act.HandleOutput(),
+    "PreemptUnderPressure": lambda offer: act.PreemptUnderPressure(offer[1]),
+}
+"""The action that a key in `offers` stands for, its choice left open."""
 
 
 def left_undone(machine: Machine, after: State, taken: list[Action]) -> Divergence | None:
@@ -117,7 +213,7 @@ def left_undone(machine: Machine, after: State, taken: list[Action]) -> Divergen
         if isinstance(action, skipped) and not (isinstance(action, act.Admit) and machine.setting.scope.lookups):
             words = _offer_words(act.key(action))
             return Divergence(
-                "work-remaining-keeps-the-engine-stepping",
+                _left(machine, after, type(action).__name__),
                 f"The target's scheduling call is over, and it could still {words}.",
                 (f"would still {words}",),
                 ("nothing more to do",),
@@ -169,9 +265,12 @@ def _broken(
     setting = machine.setting
     if field == "runnable":
         return _unordered(after, view)
+    found = _reissued(before, after, view) or _miscompleted(action, after, view) or _dropped(machine, after, view)
+    if found is not None:
+        return found
     seen = _as_state(after, view)
     if seen is not None:
-        for candidate in JUDGED:
+        for candidate in _by_specificity(action):
             sentence = candidate.on_state(setting, seen) if candidate.on_state is not None else None
             applies = not candidate.actions or type(action).__name__ in candidate.actions
             if sentence is None and candidate.on_step is not None and action is not None and applies:
@@ -179,12 +278,88 @@ def _broken(
             if sentence is not None:
                 return candidate.name, sentence[:1].upper() + sentence[1:] + "."
     if field == "requests":
-        return _request_name(after, view)
+        return _request_name(action, after, view)
+    found = _of_pool(machine, after, view, field) or _awaited(after, view, field)
+    if found is not None:
+        return found
     name = BY_FIELD.get(field, AGREEMENT)
     return name, f"The target's {field.replace('_', ' ')} are not what the contract says."
 
 
-def _request_name(after: State, view: View) -> tuple[str, str]:
+def _reissued(before: State, after: State, view: View) -> tuple[str, str] | None:
+    """A job that the machine does not know, under the id of one that is gone."""
+    known = {job.id for job in (*before.jobs, *after.jobs)}
+    for job in view.jobs or ():
+        if job.id < before.next_job and job.id not in known:
+            return "ids-are-never-reused", f"A new job has id {job.id}, which another one had before."
+    return None
+
+
+def _miscompleted(action: Action | None, after: State, view: View) -> tuple[str, str] | None:
+    """A completion that came before its last report, or did not come with it."""
+    if view.jobs is None or not isinstance(action, act.Report | act.DuplicateReport):
+        return None
+    number = action.job
+    right = {job.id: job for job in expected(after).jobs or ()}.get(number)
+    seen = {job.id: job for job in view.jobs}.get(number)
+    if right is not None and seen is None:
+        return "workers-agree", f"Job {number} is complete, and worker {right.awaiting[0]} has not reported it."
+    if right is None and seen is not None and not seen.awaiting:
+        if seen.view == ABANDONED:
+            words = f"Job {number} is abandoned, every worker has reported it, and it stays: no reset will answer True."
+            return "reset-converges", words
+        return "workers-agree", f"Job {number} is not complete, and every worker has reported it."
+    return None
+
+
+def _dropped(machine: Machine, after: State, view: View) -> tuple[str, str] | None:
+    """Under pinning nothing but its job keeps a block from others while it is copied: no job is dropped before."""
+    if view.jobs is None or not machine.setting.contract.pins:
+        return None
+    seen = {job.id for job in view.jobs}
+    for job in after.jobs:
+        if job.id not in seen and LAUNCHED in job.progress:
+            return (
+                "no-use-after-free",
+                f"Job {job.id} is dropped while it copies: nothing keeps its blocks from others.",
+            )
+    return None
+
+
+def _of_pool(machine: Machine, after: State, view: View, field: str) -> tuple[str, str] | None:
+    """Keys that cannot be hit and should be; free blocks in another order."""
+    tier, _, what = field.partition("_")
+    if what not in ("keys", "free"):
+        return None
+    right, seen = getattr(expected(after), field), getattr(view, field)
+    if what == "free":
+        if sorted(right) != sorted(seen):
+            return None
+        block, other = next((r, s) for r, s in zip(right, seen, strict=True) if r != s)
+        words = f"The free {tier} blocks are in another order: {tier[0]}{other} stands where {tier[0]}{block} should."
+        return AGREEMENT, words
+    if any(key and key != wanted for key, wanted in zip(seen, right, strict=True)):
+        return None
+    block = next(block for block, (key, wanted) in enumerate(zip(seen, right, strict=True)) if key != wanted)
+    name = AGREEMENT if tier == "device" else "every-full-block-is-stored-or-refused"
+    key = machine.setting.key_names[right[block] - 1]
+    return name, f"{tier.capitalize()} block {block} cannot be hit as {key!r}, and should be."
+
+
+def _awaited(after: State, view: View, field: str) -> tuple[str, str] | None:
+    """A job that waits for other workers than those that have not reported it."""
+    right = {job.id: job.awaiting for job in expected(after).jobs or ()}
+    for job in (view.jobs or ()) if field == "jobs" else ():
+        wanted = right.get(job.id, job.awaiting)
+        if job.awaiting != wanted:
+            seen, due = (
+                ", ".join(f"w{worker}" for worker in workers) or "nobody" for workers in (job.awaiting, wanted)
+            )
+            return "workers-agree", f"Job {job.id} awaits {seen}, and should await {due}."
+    return None
+
+
+def _request_name(action: Action | None, after: State, view: View) -> tuple[str, str]:
     assert view.requests is not None
     for number, (right, seen) in enumerate(zip(after.requests, view.requests, strict=False)):
         if right == seen:
@@ -193,9 +368,24 @@ def _request_name(after: State, view: View) -> tuple[str, str]:
         if set(seen.jobs) - set(right.jobs):
             lost = min(set(seen.jobs) - set(right.jobs))
             return "every-request-can-finish", f"Request {who} still waits for job {lost}, which it must not wait for."
+        if set(right.jobs) - set(seen.jobs):
+            lost = min(set(right.jobs) - set(seen.jobs))
+            stale = isinstance(action, act.Report | act.DuplicateReport)
+            name = "stale-completions-change-nothing" if stale else "reads-what-was-written"
+            return name, f"Request {who} does not wait for job {lost}, which is not complete."
         if right.phase != seen.phase:
             name = "every-request-can-finish"
             return name, f"Request {who} is {PHASES[seen.phase]} and should be {PHASES[right.phase]}."
+        if right.returns != seen.returns:
+            then = "wait again" if seen.returns else "be done"
+            return "every-request-can-finish", f"Request {who} will {then} when its load is done, and should not."
+        if seen.pins is not None and right.pins is None:
+            return "everything-drains", f"Request {who} keeps what it looked up, and nobody will take it away."
+        if seen.computed != right.computed:
+            words = f"Request {who} counts {seen.computed} computed blocks and has {right.computed}"
+            if seen.computed > right.computed:
+                return "reads-what-was-written", f"{words}."
+            return "no-use-after-free", f"{words}: it would write again what can be hit."
         if right.stored != seen.stored:
             name = "every-full-block-is-stored-or-refused"
             return (

@@ -1,0 +1,11 @@
+"""All planted bugs, in the order of reports."""
+
+from tests.bugs import completions, connectors, orderings, pools, scheduling
+from tests.bugs.bug import Bug
+
+BANK: tuple[Bug, ...] = (*pools.BUGS, *connectors.BUGS, *completions.BUGS, *scheduling.BUGS, *orderings.BUGS)
+
+BY_ID = {bug.id: bug for bug in BANK}
+
+if len(BY_ID) < len(BANK):
+    raise ValueError("two bugs of the bank have one id")

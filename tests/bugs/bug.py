@@ -1,0 +1,52 @@
+"""One planted bug: what is broken, and how that is found."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kvmodel.contract import Contract, Discipline
+from kvproof.scopes import parse_scope
+from kvproof.search.modes import MODES, Variant
+
+Kind = Literal["pool", "connector", "completion", "store", "scheduler", "ordering", "device"]
+Engine = Literal["conform ledger", "conform host", "soak host"]
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One small mutation of kvoffload.
+
+    kind       the part of kvoffload that it is in
+    mechanism  what goes wrong, in one sentence
+    source     the public bug that it is taken from, as a link; or "planted"
+    file       below impl/kvoffload; `old`, which occurs there exactly once, is replaced by `new`
+    discipline, variant   where it is looked for: the smallest variant that finds it
+    property   that it breaks; commands: how many the shortest way to that takes (count)
+    engine     `conform ledger`: the product search. Where that sees nothing: `conform host`, the walks with real bytes,
+               or `soak host`, whose streams run freely, so that there is no trace and `commands` is 0.
+    """
+
+    id: str
+    kind: Kind
+    mechanism: str
+    source: str
+    file: str
+    old: str
+    new: str
+    discipline: Discipline
+    variant: str
+    property: str
+    commands: int
+    engine: Engine = "conform ledger"
+
+
+def variant_of(name: str, discipline: Discipline) -> Variant:
+    """The variant of a name such as `s2+first`, or `s1,host=2+lazy`. Raises BadScope."""
+    words = name.split("+")
+    modes: list[str] = []
+    while words[-1] in MODES:
+        modes.insert(0, words.pop())
+    _, scope = parse_scope("+".join(words))
+    variant = Variant(name, scope, Contract(discipline))
+    for mode in modes:
+        variant = MODES[mode](variant)
+    return variant

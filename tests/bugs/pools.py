@@ -1,0 +1,161 @@
+"""Bugs of the block pool and the prefix cache."""
+
+from tests.bugs.bug import Bug
+
+BUGS = (
+    Bug(
+        id="pool-release-unchecked",
+        kind="pool",
+        mechanism="Releasing a block that nobody references is not refused: its count goes below zero.",
+        source="planted",
+        file="block_pool.py",
+        old="""            if not counts[block]:
+                raise DoubleFree(f"block {block} has no reference to release")
+        if""",
+        new="""        if""",
+        discipline="pinning",
+        variant="s1+double-frees",
+        property="no-double-free",
+        commands=1,
+    ),
+    Bug(
+        id="pool-append-twice",
+        kind="pool",
+        mechanism="A block enters the free queue once more for the last reference but one, so it stands there twice.",
+        source="https://github.com/vllm-project/vllm/pull/42903",
+        file="block_pool.py",
+        old="""            counts[block] -= 1
+            if not counts[block]:""",
+        new="""            counts[block] -= 1
+            if counts[block] <= 1:""",
+        discipline="pinning",
+        variant="s1",
+        property="free-means-unowned",
+        commands=5,
+    ),
+    Bug(
+        id="pool-pinned-stays-queued",
+        kind="pool",
+        mechanism="A cached free block that is referenced again stays in the free queue, from which it can be evicted.",
+        source="planted",
+        file="block_pool.py",
+        old="""        if not self.counts[block]:
+            self._unlink(block)
+        self.counts[block] += 1""",
+        new="""        self.counts[block] += 1""",
+        discipline="pinning",
+        variant="s1",
+        property="free-means-unowned",
+        commands=6,
+    ),
+    Bug(
+        id="pool-take-keeps-key",
+        kind="pool",
+        mechanism="A block that is taken for something new can still be hit under its old key.",
+        source="planted",
+        file="block_pool.py",
+        old="        self.cache.evict(block)\n",
+        new="",
+        discipline="pinning",
+        variant="s1",
+        property="no-use-after-free",
+        commands=7,
+    ),
+    Bug(
+        id="pool-release-head-first",
+        kind="pool",
+        mechanism="A list of blocks is released from its head, so that a prefix is evicted before its extensions.",
+        source="planted",
+        file="block_pool.py",
+        old="for block in reversed(blocks):",
+        new="for block in blocks:",
+        discipline="pinning",
+        variant="s1",
+        property="agrees-with-the-reference",
+        commands=3,
+    ),
+    Bug(
+        id="pool-append-at-head",
+        kind="pool",
+        mechanism="A released block goes to the eviction end of the queue: what was used last is evicted first.",
+        source="planted",
+        file="block_pool.py",
+        old="""        last = self.preceding[end]
+        self.following[last] = block
+        self.preceding[block] = last
+        self.following[block] = end
+        self.preceding[end] = block""",
+        new="""        first = self.following[end]
+        self.preceding[first] = block
+        self.following[block] = first
+        self.preceding[block] = end
+        self.following[end] = block""",
+        discipline="pinning",
+        variant="s1",
+        property="agrees-with-the-reference",
+        commands=3,
+    ),
+    Bug(
+        id="pool-free-count-drifts",
+        kind="pool",
+        mechanism="The length of the free queue is not lowered when a cached block leaves it to be referenced again.",
+        source="planted",
+        file="block_pool.py",
+        old="""            self._unlink(block)
+        self.counts[block] += 1""",
+        new="""            self._unlink(block)
+            self.free += 1
+        self.counts[block] += 1""",
+        discipline="pinning",
+        variant="s1",
+        property="pinned-is-not-evicted",
+        commands=7,
+    ),
+    Bug(
+        id="pool-release-drops-key",
+        kind="pool",
+        mechanism="A block that loses one of several references can no longer be hit, though others still hold it.",
+        source="planted",
+        file="block_pool.py",
+        old="""            if not counts[block]:
+                self._append(block)""",
+        new="""            if not counts[block]:
+                self._append(block)
+            else:
+                self.cache.evict(block)""",
+        discipline="pinning",
+        variant="s1",
+        property="pinned-is-not-evicted",
+        commands=5,
+    ),
+    Bug(
+        id="cache-publish-takes-over",
+        kind="pool",
+        mechanism="Publishing a key that another block serves already leaves both blocks under that key.",
+        source="planted",
+        file="prefix_cache.py",
+        old="""        if key in self.blocks:
+            return False
+""",
+        new="",
+        discipline="pinning",
+        variant="s1,prompts=a+a",
+        property="one-copy-per-key",
+        commands=5,
+    ),
+    Bug(
+        id="cache-hits-skip-holes",
+        kind="pool",
+        mechanism="The longest cached run does not end at the first block that is missing.",
+        source="planted",
+        file="prefix_cache.py",
+        old="""            if block is None:
+                break""",
+        new="""            if block is None:
+                continue""",
+        discipline="pinning",
+        variant="s1+lookups",
+        property="hits-are-prefix-closed",
+        commands=14,
+    ),
+)

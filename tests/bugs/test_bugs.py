@@ -1,0 +1,63 @@
+"""Every planted bug is caught: by the property that it breaks, on a shortest way, which is stored and replays."""
+
+import pytest
+
+from kvproof.targets.registry import load
+from kvproof.trace import itf
+from kvspecs.catalogue import NAMES
+from tests.bugs.bank import BANK, BY_ID
+from tests.bugs.bug import Bug, variant_of
+from tests.bugs.hunt import hunt, replay
+from tests.bugs.planting import SOUND, DoesNotApply, mutated
+from tests.bugs.traces import DEVICES, FOLDER, trace_file, trace_of
+
+REPEATABLE = [bug for bug in BANK if trace_file(bug) is not None]
+
+
+@pytest.mark.parametrize("bug", BANK, ids=lambda bug: bug.id)
+def test_it_is_caught(bug: Bug) -> None:
+    caught, replayed = hunt(bug, bug.engine, bug.variant, trace_file(bug))
+    assert (caught.property, len(caught.commands)) == (bug.property, bug.commands), caught.sentence
+    if replayed is not None:
+        assert replayed == (bug.property, bug.commands)
+
+
+@pytest.mark.parametrize("bug", REPEATABLE, ids=lambda bug: bug.id)
+def test_its_trace_is_accounted_for_without_it(bug: Bug) -> None:
+    path = trace_file(bug)
+    assert path is not None
+    trace = itf.read(path)
+    assert trace == trace_of(bug, trace.commands), f"write it anew: python -m tests.bugs --record {bug.id}"
+    run = replay(variant_of(bug.variant, bug.discipline), load("kvoffload", DEVICES[bug.engine]), trace.commands)
+    assert run.divergence is None
+    assert run.done == bug.commands
+
+
+def test_the_stored_traces_are_those_of_the_bank() -> None:
+    assert sorted(FOLDER.iterdir()) == sorted(path for bug in BANK if (path := trace_file(bug)) is not None)
+
+
+def test_every_property_is_broken_by_a_bug_of_the_implementation() -> None:
+    assert sorted({bug.property for bug in BANK}) == sorted(NAMES)
+
+
+def test_every_kind_of_code_and_both_disciplines_have_bugs() -> None:
+    assert {bug.kind for bug in BANK} == {"pool", "connector", "completion", "store", "scheduler", "ordering", "device"}
+    assert {bug.discipline for bug in BANK} == {"pinning", "fencing"}
+
+
+@pytest.mark.parametrize("bug", BANK, ids=lambda bug: bug.id)
+def test_it_changes_one_place_that_compiles(bug: Bug) -> None:
+    source = mutated(bug)
+    assert source != (SOUND / bug.file).read_text()
+    compile(source, bug.file, "exec")
+    assert max(bug.old.count("\n"), bug.new.count("\n")) < 10
+
+
+def test_a_bug_whose_place_is_gone_is_an_error() -> None:
+    from dataclasses import replace
+
+    with pytest.raises(DoesNotApply, match="0 times"):
+        mutated(replace(BY_ID["ids-rewound"], old="a line that nobody wrote"))
+    with pytest.raises(DoesNotApply, match="times; it must be there once"):
+        mutated(replace(BY_ID["ids-rewound"], old="self"))
