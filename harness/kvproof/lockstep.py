@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from kvmodel import Contract, Machine, Scope
 from kvproof.failure import fingerprint
 from kvproof.scopes import SCOPES
-from kvproof.targets.command import Command, describe
+from kvproof.targets.command import STREAMS, Command, describe
 from kvproof.targets.explain import crashed, explain
 from kvproof.targets.guarded import performed, started
 from kvproof.targets.judging import at_start, differing_offers
@@ -125,13 +125,18 @@ class Lockstep(RuleBasedStateMachine):
             if len(reportable(self.state, worker)) > 1
         ]
         found: dict[str, list[Command]] = {kind: [] for kind in KINDS if kind not in self.without}
-        for command in commands:
-            kind = KIND_OF[command.verb]
+        for kind, command in [(KIND_OF[command.verb], command) for command in commands] + self._refused(commands):
             if kind in found and (verbs is None or command.verb in verbs):
                 found[kind].append(command)
-        if self.target.exact and REFUSED in found:
-            found[REFUSED] = [Command("admit", (number,)) for number in range(len(self.scope.prompts))]
         return {kind: commands for kind, commands in found.items() if commands}
+
+    def _refused(self, enabled: Sequence[Command]) -> list[tuple[str, Command]]:
+        """Operations that still wait for something, or are not there; and admissions, where the target must decide on
+        them as the reference does."""
+        runs = [Command("run", (worker, stream)) for worker in range(self.scope.workers) for stream in STREAMS]
+        admissions = [Command("admit", (number,)) for number in range(len(self.scope.prompts))]
+        odd = runs + admissions * self.target.exact
+        return [(REFUSED, command) for command in odd if command not in enabled]
 
     def _nonconforming(self, divergence: Divergence) -> Nonconforming:
         type(self).failed = (tuple(self.commands), divergence)

@@ -6,7 +6,7 @@ from kvmodel import Machine
 from kvproof.engines.run_of import failure_of, run_of
 from kvproof.job import Cut, Job, Progress
 from kvproof.search.modes import Variant
-from kvproof.targets.open_for import opener
+from kvproof.targets.open_for import not_taken, opener
 from kvproof.trace.trace import Trace
 from kvproof.verdict import Result, Verdict
 
@@ -16,6 +16,9 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     started = time.monotonic()
     trace = job.options["trace"]
     assert isinstance(trace, Trace)
+    reason = not_taken(job.target, job.device, trace.commands)
+    if reason:
+        return job.result(Verdict.ERROR, 0.0, detail=reason)
     machine = Machine(job.contract, job.scope)
     done = 0
 

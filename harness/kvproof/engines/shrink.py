@@ -10,7 +10,7 @@ from kvproof.job import Cut, Job, Progress
 from kvproof.search.modes import Variant
 from kvproof.targets.command import Command
 from kvproof.targets.naming import Divergence
-from kvproof.targets.open_for import opener
+from kvproof.targets.open_for import not_taken, opener
 from kvproof.trace.shrink import shrink
 from kvproof.trace.trace import Trace
 from kvproof.verdict import Result, Verdict
@@ -41,6 +41,9 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     started = time.monotonic()
     trace = job.options["trace"]
     assert isinstance(trace, Trace)
+    reason = not_taken(job.target, job.device, trace.commands)
+    if reason:
+        return job.result(Verdict.ERROR, 0.0, detail=reason)
     machine = Machine(job.contract, job.scope)
     open_target = opener(job.target, job.device, machine)
     tried = 0

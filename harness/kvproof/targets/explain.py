@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kvmodel import Action, Forbidden, Machine, State, policy
 from kvmodel import actions as act
+from kvmodel.streams import runnable
 from kvmodel.transfer_job import NONE, is_copied_everywhere
 from kvproof.targets import leeway, naming
 from kvproof.targets.command import Command
@@ -80,6 +81,8 @@ def explain(
             chosen = not exact or _as_policy(machine, after, action)
             before, after = after, machine.step(after, action)
         except Forbidden as forbidden:
+            if isinstance(action, act.Run):
+                return _ran_too_early(machine, after, command, action)
             return naming.forbidden(machine, after, command, action, forbidden)
         taken.append(action)
         if not chosen:
@@ -113,6 +116,12 @@ def compared(
                 return crashed(command, Crashed(MALFORMED, odd))
             return naming.difference(machine, before, command, action, after, view, name)
     return None
+
+
+def _ran_too_early(machine: Machine, state: State, command: Command, action: act.Run) -> Divergence:
+    """What ran could run: that is said as if it had been seen, of targets too that do not show what may run."""
+    seen = View(runnable=(*runnable(state), (action.worker, action.stream)))
+    return naming.difference(machine, state, command, action, state, seen, "runnable")
 
 
 def _oddity(machine: Machine, command: Command, outcome: Answer) -> str:
