@@ -5,12 +5,15 @@
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
+from unittest import TestCase
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.errors import Flaky
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from kvmodel import Contract, Machine, Scope
+from kvproof.engines.shrink import shrunk
 from kvproof.failure import fingerprint
 from kvproof.scopes import SCOPES
 from kvproof.targets.command import STREAMS, Command, describe
@@ -166,8 +169,8 @@ def conformance(
     target_class: type[Target],
     contract: Contract | None = None,
     scope: Scope | None = None,
-    max_examples: int = 100,
-    stateful_step_count: int = 50,
+    max_examples: int = 50,
+    stateful_step_count: int = 100,
 ) -> type:
     """A `unittest.TestCase` that holds a target against the contract, for use in any pytest file:
 
@@ -175,14 +178,39 @@ def conformance(
 
     contract  that of the target class (its attribute `contract`) unless given; without either, pinning
     scope     the named scope `fuzz` unless given
+    max_examples, stateful_step_count   runs, and commands of a run at most (counts)
+
+    It fails with the shortest sequence of commands that dropping commands leads to. Its attribute `settings` is
+    Hypothesis's, to be replaced as a project likes: `derandomize=True` gives the same commands every time.
     """
     chosen = contract or getattr(target_class, "contract", None) or Contract("pinning")
     cls = lockstep_class(target_class, chosen, scope or SCOPES[DEFAULT_SCOPE])
-    case = cls.TestCase
-    case.settings = settings(
-        max_examples=max_examples,
-        stateful_step_count=stateful_step_count,
-        deadline=None,
-        suppress_health_check=HEALTH_CHECKS,
-    )
-    return case
+
+    class Conformance(TestCase):
+        settings = settings(
+            max_examples=max_examples,
+            stateful_step_count=stateful_step_count,
+            deadline=None,
+            phases=(Phase.explicit, Phase.reuse, Phase.generate),
+            suppress_health_check=HEALTH_CHECKS,
+        )
+
+        def runTest(self) -> None:  # noqa: N802 (unittest's name)
+            try:
+                run_state_machine_as_test(cls, settings=self.settings)
+            except (Nonconforming, Flaky):
+                raise Nonconforming(_shortened(cls)) from None
+
+    return Conformance
+
+
+def _shortened(cls: type[Lockstep]) -> str:
+    assert cls.failed is not None
+    machine = Machine(cls.contract, cls.scope)
+    commands, divergence = cls.failed
+    shorter, run, _ = shrunk(machine, lambda: opened(cls.target_class, machine.setting), commands, divergence, _never)
+    return told(shorter, run.divergence or divergence, cls.scope)
+
+
+def _never() -> bool:
+    return False

@@ -1,4 +1,4 @@
-"""An adapter as others would write one: kvoffload, driven by `Runtime.schedule`, which decides a whole step in one call.
+"""An adapter as others would write one: kvoffload driven by `Runtime.schedule`, which decides a whole step at once.
 
 It shows part of what there is to see (no free queues, no contents), and makes no inferences: what a call did it reads
 from the report that the engine gives of it.
@@ -16,7 +16,7 @@ from kvoffload.config import Config
 from kvoffload.devices.ledger import Ledger
 from kvoffload.engine import Engine
 from kvoffload.errors import KVOffloadError
-from kvoffload.ids import Pair
+from kvoffload.ids import Meaning, Pair, Survivors
 from kvoffload.operations import Stream
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
@@ -79,7 +79,7 @@ class StepKVOffload(StepTarget):
         self.engine.abort(request)
         return Answer()
 
-    def reset(self, meaning: str, requests: str) -> Outcome:
+    def reset(self, meaning: Meaning, requests: Survivors) -> Outcome:
         return Answer(self.engine.reset(meaning, requests))
 
     # The scheduler.

@@ -1,0 +1,22 @@
+"""fuzz in this process, on a target class of these tests."""
+
+from kvmodel.contract import Contract, Discipline
+from kvproof.engines import fuzz
+from kvproof.job import Job
+from kvproof.scopes import SCOPES
+from kvproof.verdict import Result
+
+
+def fuzzed(target: type, discipline: Discipline, commands: int, seed: int = 0) -> Result:
+    """What fuzz says of a target class that can be imported."""
+    job = Job(
+        engine="fuzz",
+        target=f"{target.__module__}:{target.__name__}",
+        discipline=discipline,
+        scope_name="fuzz",
+        scope=SCOPES["fuzz"],
+        contract=Contract(discipline),
+        seed=seed,
+        options={"commands": commands},
+    )
+    return fuzz.run(job, lambda text: None, lambda: False)

@@ -1,0 +1,76 @@
+"""Engines whose one call schedules a whole step: a sound one, sound ones that choose otherwise, and broken ones."""
+
+import pytest
+
+from kvmodel.contract import DISCIPLINES, Discipline
+from kvproof.verdict import Verdict
+from tests.harness import broken_targets as broken
+from tests.harness import permissive_targets as permissive
+from tests.harness.fuzzing import fuzzed
+from tests.harness.step_target import StepKVOffload
+
+BOTH, PINNING, FENCING = DISCIPLINES, ("pinning",), ("fencing",)
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_kvoffload_as_a_step_target(discipline: Discipline) -> None:
+    result = fuzzed(StepKVOffload, discipline, 3000)
+    assert (result.verdict, result.failure) == (Verdict.PASSED, None)
+    compared = {name for name, count in result.counts.items() if name.startswith("field:") and count}
+    fields = "device_refs device_keys host_refs host_keys requests jobs runnable".split()
+    assert compared == {f"field:{name}" for name in fields}
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("target", permissive.ALL)
+def test_other_legal_choices_raise_no_alarm(target: type[StepKVOffload], discipline: Discipline) -> None:
+    result = fuzzed(target, discipline, 800)
+    assert (result.verdict, result.failure) == (Verdict.PASSED, None)
+
+
+@pytest.mark.parametrize(
+    ("target", "discipline", "property"),
+    [
+        (permissive.TakesTheLastFreed, "pinning", "agrees-with-the-reference"),
+        (permissive.UsesFewerHits, "pinning", "agrees-with-the-reference"),
+        (permissive.LoadsLess, "fencing", "agrees-with-the-reference"),
+        (permissive.StoresLess, "pinning", "every-full-block-is-stored-or-refused"),
+        (permissive.FlushesMore, "fencing", "agrees-with-the-reference"),
+        (permissive.FlushesOnce, "fencing", "agrees-with-the-reference"),
+        (permissive.CopiesOneByOne, "fencing", "everything-drains"),
+    ],
+)
+def test_the_same_engines_held_to_the_reference_are_caught(
+    target: type[StepKVOffload], discipline: Discipline, property: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target, "exact", True)
+    failure = fuzzed(target, discipline, 20_000).failure
+    assert failure is not None
+    assert failure.property == property
+
+
+@pytest.mark.parametrize(
+    ("target", "disciplines", "property"),
+    [
+        (broken.StaleReferences, BOTH, "owners-account-for-references"),
+        (broken.PinsNothing, PINNING, "owners-account-for-references"),
+        (broken.DropsTheFence, FENCING, "fence-before-reuse"),
+        (broken.HidesTheFence, FENCING, "fence-before-reuse"),
+        (broken.FlushesNothing, FENCING, "fence-before-reuse"),
+        (broken.OvertakesCompute, BOTH, "reads-what-was-written"),
+        (broken.StoresBeforeCompute, BOTH, "reads-what-was-written"),
+        (broken.HitsWhatIsNotCached, BOTH, "hits-are-prefix-closed"),
+        (broken.AlwaysTrue, BOTH, "true-reset-serves-nothing-old"),
+        (broken.AlwaysFalse, BOTH, "false-reset-has-a-cause"),
+        (broken.ForgetsToAnswer, BOTH, "work-remaining-keeps-the-engine-stepping"),
+        (broken.TwoLaunches, BOTH, "no-use-after-free"),
+    ],
+)
+def test_broken_engines_and_lying_adapters_are_caught(
+    target: type[StepKVOffload], disciplines: tuple[Discipline, ...], property: str
+) -> None:
+    for discipline in disciplines:
+        result = fuzzed(target, discipline, 20_000)
+        assert result.verdict is Verdict.REFUTED
+        assert result.failure is not None
+        assert result.failure.property == property

@@ -1,0 +1,25 @@
+"""The state machine of `kvproof.lockstep` over kvoffload: both devices, both disciplines, every mode."""
+
+import unittest
+from itertools import product
+
+from hypothesis import settings
+
+import kvproof
+from kvmodel.contract import DISCIPLINES, OUTPUT_FROM, STORE_MODES, Contract
+from kvproof.targets.kvoffload import Host, KVOffload, Ledger
+
+RUNS: dict[type[KVOffload], int] = {Ledger: 20, Host: 8}
+"""Runs of each case. The host device moves bytes on threads, and is slower."""
+
+
+def case(target: type[KVOffload], contract: Contract) -> type[unittest.TestCase]:
+    """The same commands in every run of the suite."""
+    found = kvproof.conformance(target, contract, max_examples=RUNS[target], stateful_step_count=120)
+    found.settings = settings(found.settings, derandomize=True, database=None)
+    return found
+
+
+for target, modes in product(RUNS, product(DISCIPLINES, STORE_MODES, OUTPUT_FROM)):
+    name = "".join(word.capitalize() for word in (target.__name__, *modes))
+    globals()[f"Test{name}"] = case(target, Contract(*modes))
