@@ -1,13 +1,13 @@
 """Engines whose one call schedules a whole step: a sound one, sound ones that choose otherwise, and broken ones."""
 
 import pytest
-
-from kvmodel.contract import DISCIPLINES, Discipline
-from kvproof.verdict import Verdict
 from tests.harness import broken_targets as broken
 from tests.harness import permissive_targets as permissive
 from tests.harness.fuzzing import fuzzed
 from tests.harness.step_target import StepKVOffload
+
+from kvmodel.contract import DISCIPLINES, Discipline
+from kvproof.verdict import Verdict
 
 BOTH, PINNING, FENCING = DISCIPLINES, ("pinning",), ("fencing",)
 
@@ -17,7 +17,7 @@ def test_kvoffload_as_a_step_target(discipline: Discipline) -> None:
     result = fuzzed(StepKVOffload, discipline, 3000)
     assert (result.verdict, result.failure) == (Verdict.PASSED, None)
     compared = {name for name, count in result.counts.items() if name.startswith("field:") and count}
-    fields = "device_refs device_keys host_refs host_keys requests jobs runnable".split()
+    fields = ["device_refs", "device_keys", "host_refs", "host_keys", "requests", "jobs", "runnable"]
     assert compared == {f"field:{name}" for name in fields}
 
 
@@ -29,7 +29,7 @@ def test_other_legal_choices_raise_no_alarm(target: type[StepKVOffload], discipl
 
 
 @pytest.mark.parametrize(
-    ("target", "discipline", "property"),
+    ("target", "discipline", "broken_property"),
     [
         (permissive.TakesTheLastFreed, "pinning", "agrees-with-the-reference"),
         (permissive.UsesFewerHits, "pinning", "agrees-with-the-reference"),
@@ -41,16 +41,16 @@ def test_other_legal_choices_raise_no_alarm(target: type[StepKVOffload], discipl
     ],
 )
 def test_the_same_engines_held_to_the_reference_are_caught(
-    target: type[StepKVOffload], discipline: Discipline, property: str, monkeypatch: pytest.MonkeyPatch
+    target: type[StepKVOffload], discipline: Discipline, broken_property: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(target, "exact", True)
     failure = fuzzed(target, discipline, 20_000).failure
     assert failure is not None
-    assert failure.property == property
+    assert failure.property == broken_property
 
 
 @pytest.mark.parametrize(
-    ("target", "disciplines", "property"),
+    ("target", "disciplines", "broken_property"),
     [
         (broken.StaleReferences, BOTH, "owners-account-for-references"),
         (broken.PinsNothing, PINNING, "owners-account-for-references"),
@@ -67,10 +67,10 @@ def test_the_same_engines_held_to_the_reference_are_caught(
     ],
 )
 def test_broken_engines_and_lying_adapters_are_caught(
-    target: type[StepKVOffload], disciplines: tuple[Discipline, ...], property: str
+    target: type[StepKVOffload], disciplines: tuple[Discipline, ...], broken_property: str
 ) -> None:
     for discipline in disciplines:
         result = fuzzed(target, discipline, 20_000)
         assert result.verdict is Verdict.REFUTED
         assert result.failure is not None
-        assert result.failure.property == property
+        assert result.failure.property == broken_property

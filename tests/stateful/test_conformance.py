@@ -6,12 +6,12 @@ import sys
 import unittest
 
 from hypothesis import settings
+from tests.harness.broken_targets import AlwaysFalse, DropsTheFence
+from tests.harness.step_target import StepKVOffload
 
 import kvproof
 from kvmodel.contract import Contract
 from kvproof.scopes import SCOPES
-from tests.harness.broken_targets import AlwaysFalse, DropsTheFence
-from tests.harness.step_target import StepKVOffload
 
 
 def outcome(case: type[unittest.TestCase]) -> unittest.TestResult:
