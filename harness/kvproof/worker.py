@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from kvproof.job import Job, load_engine
+from kvproof.targets.guarded import watch
 from kvproof.verdict import Result, Verdict
 
 PROGRESS_INTERVAL_S = 0.2
@@ -22,6 +23,7 @@ class Flag(Protocol):
 def work(job: Job, results: Connection, stop: Flag) -> None:
     """Run one job and send ("progress", text) and finally ("result", Result) down the connection."""
     os.dup2(2, 1)  # a target that prints must not write into the report, which may be JSON
+    watch()
     results.send(("result", outcome(job, _reporter(results), stop)))
     results.close()
 

@@ -41,9 +41,18 @@ class RunOf(NamedTuple):
     divergence: Divergence | None
 
 
-def run_of(machine: Machine, open_target: Open, commands: Sequence[Command], cut: Callable[[], bool]) -> RunOf:
-    """Perform the commands one by one until one cannot be accounted for. Commands that make no sense here (a report of
-    a job that was not copied, say) are performed too: a target refuses them, and `explain` wants it to."""
+def run_of(
+    machine: Machine,
+    open_target: Open,
+    commands: Sequence[Command],
+    cut: Callable[[], bool],
+    given: Callable[[Machine, State, Command], bool] = lambda machine, state, command: True,
+) -> RunOf:
+    """Perform the commands one by one until one cannot be accounted for, or until one may not be `given`.
+
+    Commands that make no sense here (a report of a job that was not copied, say) are performed too, unless `given`
+    says otherwise: a target refuses them, and `explain` wants it to.
+    """
     notes: list[str] = []
     state = machine.initial()
     target = started(open_target)
@@ -54,7 +63,7 @@ def run_of(machine: Machine, open_target: Open, commands: Sequence[Command], cut
         if divergence is not None:
             return RunOf(0, (), state, divergence)
         for position, command in enumerate(commands):
-            if cut():
+            if cut() or not given(machine, state, command):
                 return RunOf(position, tuple(notes), state, None)
             outcome, view = performed(target, command)
             explained = explain(machine, state, command, outcome, view, target.exact)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 
-from kvmodel import Machine
+from kvmodel import Machine, State
 from kvproof.engines.run_of import Open, RunOf, failure_of, run_of
 from kvproof.failure import Minimal, fingerprint
 from kvproof.job import Cut, Job, Progress
@@ -11,6 +11,7 @@ from kvproof.search.modes import Variant
 from kvproof.targets.command import Command
 from kvproof.targets.naming import Divergence
 from kvproof.targets.open_for import not_taken, opener
+from kvproof.targets.wording import may_be_given
 from kvproof.trace.shrink import shrink
 from kvproof.trace.trace import Trace
 from kvproof.verdict import Result, Verdict
@@ -19,17 +20,28 @@ from kvproof.verdict import Result, Verdict
 def shrunk(
     machine: Machine, open_target: Open, commands: Sequence[Command], divergence: Divergence, cut: Callable[[], bool]
 ) -> tuple[tuple[Command, ...], RunOf, Minimal]:
-    """A shorter sequence that ends in the same violation, and its run. Unshrunk if it does not fail again."""
+    """A shorter sequence that ends in the same violation, and its run. Unshrunk if it does not fail again.
+
+    Where all commands were such as clients and environments may give, so are those that are left: a target may well
+    fail in the same way on a command that nobody would give it.
+    """
     wanted = _same(divergence)
+    given = may_be_given
 
     def fails(candidate: Sequence[Command]) -> bool:
-        run = run_of(machine, open_target, candidate, cut)
+        run = run_of(machine, open_target, candidate, cut, given)
         return run.divergence is not None and run.done == len(candidate) and _same(run.divergence) == wanted
 
+    if not fails(commands):
+        given = _anything
     if not fails(commands):
         return tuple(commands), run_of(machine, open_target, commands, cut), ""
     shorter = shrink(commands, fails, cut)
     return shorter, run_of(machine, open_target, shorter, lambda: False), "shrunk"
+
+
+def _anything(machine: Machine, state: State, command: Command) -> bool:
+    return True
 
 
 def _same(divergence: Divergence) -> str:

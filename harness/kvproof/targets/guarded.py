@@ -3,10 +3,12 @@
 Engines of checking call a target through here and nowhere else, so that none of them ends with a broken target.
 """
 
+import signal
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from types import FrameType
+from typing import NoReturn, cast
 
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import MALFORMED, Answer, Crashed, Outcome, Refused
@@ -16,6 +18,51 @@ from kvproof.targets.view import View
 PARTS = ("exact", "perform", "view", "close")
 
 _OUTCOMES = (Answer, Refused, Crashed)
+
+PATIENCE_S = 10.0
+"""How long one call may take where it is watched, unless the target says otherwise in `patience_s`."""
+
+IMPATIENCE_S = 0.5
+"""The same once a call has hung: what follows is the shrinking of what led there, where many more calls will hang."""
+
+
+class _NoAnswer(BaseException):
+    """A watched call has taken too long. No Exception, so that a target does not take it for one of its own."""
+
+
+class _Watch:
+    """Whether calls are watched, and whether one has hung."""
+
+    on = False
+    hung = False
+
+    def start(self, patience_s: float) -> float:
+        """Returns how long the call may take."""
+        if self.hung:
+            patience_s = min(patience_s, IMPATIENCE_S)
+        if self.on:
+            signal.setitimer(signal.ITIMER_REAL, patience_s)
+        return patience_s
+
+    def stop(self) -> None:
+        if self.on:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+_watch = _Watch()
+
+
+def watch() -> None:
+    """From now on interrupt calls that do not come back: a hang is a violation too.
+
+    For the main thread of a process that has nothing else to do with SIGALRM. Only Python code can be interrupted.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise _NoAnswer
+
+    signal.signal(signal.SIGALRM, interrupt)
+    _watch.on = True
 
 
 def started(open_target: Callable[[], Target]) -> Target | Crashed:
@@ -40,7 +87,7 @@ def performed(target: Target, command: Command) -> tuple[Outcome, View]:
 
 def carried_out(target: Target, command: Command) -> Outcome:
     """One command carried out."""
-    outcome = _guarded(lambda: target.perform(command))
+    outcome = _guarded(lambda: target.perform(command), _patience(target))
     if isinstance(outcome, _OUTCOMES):
         return outcome
     return Crashed(MALFORMED, f"perform answered {_shown(outcome)}, which is no Answer, Refused or Crashed")
@@ -48,7 +95,7 @@ def carried_out(target: Target, command: Command) -> Outcome:
 
 def seen(target: Target) -> View | Crashed:
     """What is seen now."""
-    view = _guarded(target.view)
+    view = _guarded(target.view, _patience(target))
     if isinstance(view, View | Crashed):
         return view
     return Crashed(MALFORMED, f"view answered {_shown(view)}, which is no View")
@@ -56,7 +103,7 @@ def seen(target: Target) -> View | Crashed:
 
 def offered(target: Offering) -> frozenset[tuple[object, ...]] | Crashed:
     """What the target's scheduler would do next."""
-    offers = _guarded(target.offers)
+    offers = _guarded(target.offers, _patience(target))
     if isinstance(offers, Crashed):
         return offers
     if isinstance(offers, frozenset) and all(isinstance(o, tuple) and o and isinstance(o[0], str) for o in offers):
@@ -64,11 +111,22 @@ def offered(target: Offering) -> frozenset[tuple[object, ...]] | Crashed:
     return Crashed(MALFORMED, f"offers answered {_shown(offers)}, which is no frozenset of keys of actions")
 
 
-def _guarded(call: Callable[[], object]) -> object:
+def _patience(target: object) -> float:
+    patience: float = getattr(target, "patience_s", PATIENCE_S)
+    return patience
+
+
+def _guarded(call: Callable[[], object], patience_s: float = PATIENCE_S) -> object:
+    patience_s = _watch.start(patience_s)
     try:
         return call()
+    except _NoAnswer as error:
+        _watch.hung = True
+        return Crashed("Hang", f"no answer within {patience_s:g} s{_place(error)}")
     except (Exception, SystemExit) as error:  # noqa: BLE001 (to find what a target raises is what we are here for)
         return Crashed(type(error).__name__, f"{_words(error)}{_place(error)}")
+    finally:
+        _watch.stop()
 
 
 def _words(error: BaseException) -> str:

@@ -14,6 +14,11 @@ class Target(Protocol):
     """What every adapter provides.
 
     exact  the engine makes exactly the reference's choices; otherwise any legal choice is accepted
+
+    A class may also have
+    disciplines  those that it follows, as names; else its `contract`; else both are checked
+    patience_s   seconds after which a call that does not come back counts as a hang (10)
+    and the methods of Offering, Snapshotting and Restarting, below: the product search needs the first two.
     """
 
     exact: bool

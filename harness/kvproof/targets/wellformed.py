@@ -110,11 +110,11 @@ def _view(setting: Setting, view: View) -> None:
     for tier, blocks in (("device", scope.device_blocks), ("host", scope.host_blocks)):
         refs, cached, free = (getattr(view, f"{tier}_{name}") for name in ("refs", "keys", "free"))
         if refs is not None:
-            _numbers(refs, None, f"count in {tier}_refs", blocks)
+            _numbers(_sequence(refs, f"{tier}_refs", blocks), None, "count of references")
         if cached is not None:
-            _numbers(cached, keys + 1, f"key in {tier}_keys", blocks)
+            _numbers(_sequence(cached, f"{tier}_keys", blocks), keys + 1, "key")
         if free is not None:
-            _numbers(free, blocks, f"block in {tier}_free")
+            _numbers(_sequence(free, f"{tier}_free"), blocks, f"{tier} block")
     if view.requests is not None:
         for request in _sequence(view.requests, "requests", len(scope.prompts)):
             _request(scope.device_blocks, scope.host_blocks, request)
@@ -177,9 +177,9 @@ def _sequence(value: object, name: str, length: int | None = None) -> tuple[obje
     return value
 
 
-def _numbers(values: object, below: int | None, name: str, length: int | None = None) -> None:
-    """Numbers from 0, all below a bound if there is one."""
-    for value in _sequence(values, f"what should be a sequence of {name}s", length):
+def _numbers(values: object, below: int | None, name: str) -> None:
+    """Numbers from 0, all below a bound if there is one. name: of one of them."""
+    for value in _sequence(values, f"what holds each {name}"):
         if not isinstance(value, int) or value < 0 or (below is not None and value >= below):
             least = "from 0" if below is None else f"from 0 to {below - 1}"
             raise _Odd(f"{name} {value!r:.40} does not exist, it must be a number {least}")

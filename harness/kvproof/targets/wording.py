@@ -87,6 +87,15 @@ def action_of(machine: Machine, state: State, command: Command) -> Action | None
     return None
 
 
+def may_be_given(machine: Machine, state: State, command: Command) -> bool:
+    """Whether clients and environments may give this command now: what it asks for is enabled, or may be asked for at
+    any time. A target need not be ready for anything else."""
+    if command.verb in ("schedule", "report_all", "admit", "run"):
+        return True
+    action = action_of(machine, state, command)
+    return action is not None and any(act.key(action) == act.key(other) for other in machine.actions(state))
+
+
 def reportable(state: State, worker: int) -> tuple[int, ...]:
     """Jobs that a worker has copied and not reported, by id."""
     return tuple([job.id for job in state.jobs if job.progress[worker] == COPIED])
