@@ -10,7 +10,7 @@ BUGS = (
         id="left-output-applied",
         kind="scheduler",
         mechanism="The output of a request that has left the step is applied to it all the same.",
-        source=_45357,
+        source="planted",
         file="scheduler.py",
         old="""                self.device.release(share.blocks)
                 continue
@@ -73,7 +73,7 @@ BUGS = (
         id="preempt-keeps-cursor",
         kind="scheduler",
         mechanism="A preempted request keeps its store cursor, and never stores those blocks again.",
-        source=_36052,
+        source="planted",
         file="request.py",
         old="        self.computed = 0\n        self.stored = 0\n",
         new="        self.computed = 0\n",
@@ -312,7 +312,7 @@ BUGS = (
         old="key in storing or key in chosen or",
         new="key in storing or",
         discipline="pinning",
-        variant="s1,prompts=a+a,host=2",
+        variant="s1,prompts=a+a,host=2,resets=0,aborts=no",
         property="no-block-stored-twice-at-once",
         commands=3,
     ),

@@ -1,5 +1,7 @@
 """Every planted bug is caught: by the property that it breaks, on a shortest way, which is stored and replays."""
 
+from dataclasses import replace
+
 import pytest
 
 from kvproof.targets.registry import load
@@ -8,6 +10,7 @@ from kvspecs.catalogue import NAMES
 from tests.bugs.bank import BANK, BY_ID
 from tests.bugs.bug import Bug, variant_of
 from tests.bugs.hunt import hunt, replay
+from tests.bugs.lies import LIES
 from tests.bugs.planting import SOUND, DoesNotApply, mutated
 from tests.bugs.traces import DEVICES, FOLDER, trace_file, trace_of
 
@@ -37,6 +40,16 @@ def test_the_stored_traces_are_those_of_the_bank() -> None:
     assert sorted(FOLDER.iterdir()) == sorted(path for bug in BANK if (path := trace_file(bug)) is not None)
 
 
+def test_the_table_in_the_readme_is_that_of_the_bank() -> None:
+    """If this fails: python -m tests.bugs --readme"""
+    lines = (SOUND.parents[1] / "tests" / "bugs" / "README.md").read_text().splitlines()
+    found = [line for line in lines if line.startswith("| ")][1:]
+    assert len(found) == len(BANK) + len(LIES)
+    for record, line in zip((*BANK, *LIES), found, strict=True):
+        assert line.startswith(f"| {record.id} |")
+        assert f"| {record.discipline} {record.variant} | {record.property} | {record.commands or '-'} |" in line
+
+
 def test_every_property_is_broken_by_a_bug_of_the_implementation() -> None:
     assert sorted({bug.property for bug in BANK}) == sorted(NAMES)
 
@@ -55,8 +68,6 @@ def test_it_changes_one_place_that_compiles(bug: Bug) -> None:
 
 
 def test_a_bug_whose_place_is_gone_is_an_error() -> None:
-    from dataclasses import replace
-
     with pytest.raises(DoesNotApply, match="0 times"):
         mutated(replace(BY_ID["ids-rewound"], old="a line that nobody wrote"))
     with pytest.raises(DoesNotApply, match="times; it must be there once"):
