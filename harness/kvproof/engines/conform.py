@@ -77,9 +77,9 @@ DECISIONS = frozenset({"lookup", "admit", "grow", "preempt_pressure", "launch", 
 def _not_for(target_class: type[Target]) -> str:
     """Why a class cannot follow the machine transition by transition; empty: it can."""
     if not getattr(target_class, "verbs", DECISIONS) >= DECISIONS:
-        return "schedules whole steps; conform asks for single decisions"
+        return "takes no single decisions"
     if not getattr(target_class, "exact", True):
-        return "chooses in its own way; conform follows the reference's choices"
+        return "chooses in its own way"
     return ""
 
 

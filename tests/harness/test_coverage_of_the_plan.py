@@ -1,0 +1,29 @@
+"""What the plan's exhaustive rows reach: every action of the machine, and both answers of every guard."""
+
+from kvmodel import ACTIONS
+from kvmodel.guards import GUARDS
+from kvproof import plan
+from kvproof.report.coverage import coverage
+from kvproof.runner import run_jobs
+from kvproof.verdict import Verdict
+
+
+def test_every_action_is_taken_and_every_guard_answers_both_ways() -> None:
+    """Of the machine alone, in the rows that count guards; a rule that none of them reaches fails here by its name."""
+    jobs = [
+        job
+        for job in plan.build(plan.Selection(engines=("explore",))).jobs
+        if job.options.get("coverage") is True or len(job.scope.prompts) == 1
+    ]
+    assert {(job.discipline, job.title) for job in jobs} >= {
+        ("pinning", "explore"),
+        ("pinning", "explore modes"),
+        ("fencing", "explore"),
+        ("fencing", "explore modes"),
+    }
+    results = run_jobs(jobs, costs=[float(len(job.options)) for job in jobs]).results
+    assert {result.verdict for result in results} == {Verdict.PROVED}
+    covered = coverage(results)
+    assert covered.missing == ()
+    assert (covered.actions.total, covered.guards.total) == (len(ACTIONS), 2 * len(GUARDS))
+    assert (len(ACTIONS), len(GUARDS)) == (19, 37)

@@ -1,0 +1,130 @@
+"""Targets from elsewhere, from the command line: by file, by module, by pyproject.toml; and what is known of them."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from kvmodel.contract import Contract
+from kvproof.engines import conform
+from kvproof.job import Job
+from kvproof.scopes import SCOPES
+from kvproof.verdict import Verdict
+
+STEP_TARGET = Path(__file__).with_name("step_target.py")
+
+MINE = """
+from kvproof.targets.kvoffload import Ledger
+from kvproof.targets.outcome import Answer
+
+class Mine(Ledger):
+    exact = {exact}
+    disciplines = ("pinning",)
+
+    def perform(self, command):
+        outcome = super().perform(command)
+        if command.verb in {broken!r} and isinstance(outcome, Answer):
+            return Answer(False) if command.verb == "reset" else 1 // 0
+        return outcome
+"""
+
+
+def kvproof(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command line as people run it, in a folder."""
+    return subprocess.run([sys.executable, "-m", "kvproof", *words], cwd=folder, capture_output=True, text=True)
+
+
+def rows(out: str) -> list[str]:
+    return [re.sub(r" +", " ", line).strip() for line in out.splitlines()[2:]]
+
+
+def mine(folder: Path, *broken: str, exact: bool = True) -> str:
+    (folder / "mine.py").write_text(MINE.format(exact=exact, broken=broken))
+    return "mine.py:Mine"
+
+
+def test_a_step_target_in_a_file(tmp_path: Path) -> None:
+    shutil.copy(STEP_TARGET, tmp_path / "mine.py")
+    ran = kvproof(tmp_path, "check", "--target", "mine.py:StepKVOffload", "--discipline", "pinning", "--json", "r.json")
+    assert ran.returncode == 0, ran.stderr
+    explore, conform, modes, fuzz, soak, covered, last = rows(ran.stdout)
+    assert explore == "contract explore SKIPPED foreign target"
+    assert conform == "StepKVOffload conform SKIPPED takes no single decisions"
+    assert modes == "conform modes SKIPPED takes no single decisions"
+    assert re.fullmatch(r"fuzz PASSED [\d,/]+ commands", fuzz)
+    assert soak == "soak SKIPPED drives kvoffload's devices"
+    assert covered == "covered compared 7/12 view fields"
+    assert re.fullmatch(
+        r"PASSED in [\d.]+ s; nothing was cut short. fuzz samples; the rest is exhaustive as stated.", last
+    )
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["verdict"] == "PASSED"
+    assert {(result["engine"], result["verdict"]) for result in report["results"]} == {
+        ("explore", "SKIPPED"),
+        ("conform", "SKIPPED"),
+        ("fuzz", "PASSED"),
+        ("soak", "SKIPPED"),
+    }
+
+
+def test_a_step_target_in_a_package_that_pyproject_names(tmp_path: Path) -> None:
+    (tmp_path / "engines").mkdir()
+    shutil.copy(STEP_TARGET, tmp_path / "engines" / "mine.py")
+    (tmp_path / "pyproject.toml").write_text("[tool.kvproof]\ntarget = 'engines.mine:StepKVOffload'\n")
+    ran = kvproof(tmp_path, "fuzz", "--discipline", "fencing", "--scope", "s1")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("kvproof 0.1.0   target engines.mine:StepKVOffload   seed 0")
+    assert re.fullmatch(r"StepKVOffload fuzz PASSED [\d,/]+ commands", rows(ran.stdout)[0])
+
+
+def test_an_exact_target_is_searched(tmp_path: Path) -> None:
+    target = f"{tmp_path}/{mine(tmp_path)}"
+    job = Job("conform", target, "pinning", "s1", SCOPES["s1"], Contract("pinning"))
+    result = conform.run(job, lambda text: None, lambda: False)
+    assert (result.verdict, result.failure) == (Verdict.PROVED, None)
+    assert result.counts["edges"] > 500
+
+
+def test_a_target_that_chooses_in_its_own_way_is_fuzzed_alone(tmp_path: Path) -> None:
+    ran = kvproof(tmp_path, "check", "--target", mine(tmp_path, exact=False), "--scope", "s1")
+    assert ran.returncode == 0, ran.stderr
+    assert rows(ran.stdout)[1] == "Mine conform SKIPPED chooses in its own way"
+    assert re.fullmatch(r"fuzz PASSED [\d,/]+ commands", rows(ran.stdout)[3])
+
+
+def test_what_is_known_is_green_and_the_search_goes_on_past_it(tmp_path: Path) -> None:
+    run = "check", "--target", mine(tmp_path, "reset"), "--scope", "s1"
+    ran = kvproof(tmp_path, *run)
+    assert ran.returncode == 1
+    (known,) = set(re.findall(r"REFUTED false-reset-has-a-cause .* id (\w{6})", ran.stdout))
+    (tmp_path / "known.txt").write_text(f"{known}  issue 7\n")
+    green = kvproof(tmp_path, *run, "--known", "known.txt")
+    assert green.returncode == 0, green.stdout
+    assert f"known violation {known} of false-reset-has-a-cause: issue 7" in green.stdout
+    assert re.search(r"^Mine +conform +KNOWN", green.stdout, re.MULTILINE)
+
+    mine(tmp_path, "reset", "finish")
+    worse = kvproof(tmp_path, *run, "--known", "known.txt")
+    assert worse.returncode == 1
+    assert re.findall(r"^REFUTED (\S+-\S+) ", worse.stdout, re.MULTILINE) == [
+        "work-remaining-keeps-the-engine-stepping"
+    ]
+    assert re.search(r"ZeroDivisionError: integer division or modulo by zero \(mine\.py:\d+\)", worse.stdout)
+
+
+def test_a_violation_of_a_file_is_replayed_and_shrunk(tmp_path: Path) -> None:
+    target = mine(tmp_path, "finish")
+    assert kvproof(tmp_path, "fuzz", "--target", target, "--scope", "s3").returncode == 1
+    (found,) = (path.name for path in (tmp_path / ".kvproof/failures").iterdir())
+    assert kvproof(tmp_path, "replay", found).returncode == 2  # a trace does not decide whose code runs
+    assert kvproof(tmp_path, "replay", found, "--target", target).returncode == 1
+    shrunk = kvproof(tmp_path, "shrink", found, "--target", target)
+    assert shrunk.returncode == 1
+    (before, after) = re.findall(r"(\d+) commands? became (\d+),", shrunk.stdout)[0]
+    assert before == after  # fuzz has shrunk it
+    mine(tmp_path)
+    fixed = kvproof(tmp_path, "replay", found, "--target", target)
+    assert fixed.returncode == 0
+    assert "FIXED in " in fixed.stdout
