@@ -272,6 +272,8 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
     for row in rows:
         if selection.engines and row.engine not in selection.engines:
             continue
+        if selection.scope is not None and _multiplies(row, selection):
+            continue
         wanted, reason = _devices(row, selection)
         if reason and selection.engines and reason != NO_CUDA:
             continue  # somebody who asks for one engine on one device knows that others were not asked for
@@ -286,6 +288,13 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
         if all(not cell.jobs and not cell.skipped for cell in cells.values()):
             continue
         yield PlannedRow(row, _title(row, selection), cells)
+
+
+def _multiplies(row: Row, selection: Selection) -> bool:
+    """The row does more with a scope than the scope says (its modes, in pairs even), or takes all of its transitions
+    on real threads: at a scope of somebody's choice only `--device host` asks for that."""
+    several = "modes" in row.options or row.options.get("cover") == "pairs"
+    return several or (row.options.get("cover") == "transitions" and selection.device != "host")
 
 
 def _title(row: Row, selection: Selection) -> str:
