@@ -174,6 +174,8 @@ NONSENSE = {
         "job 0 has no direction",
     ),
     "streams that do not exist": ({"view": "view = view._replace(runnable=((0, 7),))"}, "stream 7 does not exist"),
+    "offers of its own": ({"offers": "return frozenset({('Admit', 99, None)})"}, "request 99 does not exist"),
+    "offers of another kind": ({"offers": "return frozenset({('Think',)})"}, "which is no key of an action of a"),
     "contents missing": ({"view": "view = view._replace(contents=((), ()))"}, "contents of a tier has 0 members"),
 }
 

@@ -13,11 +13,10 @@ from typing import NamedTuple, Protocol
 
 from kvmodel import ACTIONS, Machine, State
 from kvproof.search.canonical import canonical_with
-from kvproof.targets import naming
 from kvproof.targets.command import Command
-from kvproof.targets.explain import crashed, explain
+from kvproof.targets.explain import explain
 from kvproof.targets.guarded import offered, performed, seen
-from kvproof.targets.judging import at_start
+from kvproof.targets.judging import at_start, between
 from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.target import Offering, Snapshotting, Target
@@ -106,14 +105,9 @@ class Product:
             number, state, snapshot = self._open.popleft()
             actions = machine.actions(state)
             target.restore(snapshot)
-            expected, offers = offers_of(actions), offered(target)
-            if expected != offers:
-                if isinstance(offers, Crashed):
-                    divergence = crashed(self.via[number], offers)
-                else:
-                    divergence = naming.offers(machine, state, expected, offers)
-                if not self._pass_by(self.path(number), divergence):
-                    return False, self.path(number), divergence
+            difference = between(machine, state, self.via[number], offers_of(actions), offered(target))
+            if difference is not None and not self._pass_by(self.path(number), difference):
+                return False, self.path(number), difference
             for command in self._commands(state, [command_of(action) for action in actions]):
                 self.edges += 1
                 target.restore(snapshot)

@@ -6,9 +6,10 @@ from kvproof.targets.command import Command
 from kvproof.targets.explain import compared, crashed
 from kvproof.targets.guarded import offered, seen
 from kvproof.targets.naming import Divergence
-from kvproof.targets.outcome import Crashed
+from kvproof.targets.outcome import MALFORMED, Crashed
 from kvproof.targets.target import Offering, Target
 from kvproof.targets.view import offers_in
+from kvproof.targets.wellformed import oddity_of_offers
 
 
 def at_start(machine: Machine, target: Target) -> Divergence | None:
@@ -26,8 +27,20 @@ def differing_offers(machine: Machine, state: State, target: Target, command: Co
     target that says so; another one may decide as it likes."""
     if not target.exact or not isinstance(target, Offering):
         return None
-    offers = offered(target)
+    return between(machine, state, command, offers_in(machine, state), offered(target))
+
+
+def between(
+    machine: Machine,
+    state: State,
+    command: Command | None,
+    expected: frozenset[tuple[object, ...]],
+    offers: frozenset[tuple[object, ...]] | Crashed,
+) -> Divergence | None:
+    """The difference between what the machine's scheduler would do next and what the target says of its own."""
     if isinstance(offers, Crashed):
         return crashed(command, offers)
-    expected = offers_in(machine, state)
-    return None if expected == offers else naming.offers(machine, state, expected, offers)
+    if expected == offers:
+        return None
+    odd = oddity_of_offers(machine.setting, offers)
+    return crashed(command, Crashed(MALFORMED, odd)) if odd else naming.offers(machine, state, expected, offers)

@@ -10,7 +10,7 @@ from kvmodel.request import PHASES, Pins, Request
 from kvmodel.setting import Setting
 from kvmodel.streams import STREAMS
 from kvmodel.transfer_job import DIRECTIONS, NONE, VIEWS, Pair
-from kvproof.targets.view import JobView, ShareView, View
+from kvproof.targets.view import OFFERED, JobView, ShareView, View
 
 
 class _Odd(Exception):
@@ -35,6 +35,21 @@ def oddity_of_view(setting: Setting, view: View) -> str:
         _view(setting, view)
     except _Odd as odd:
         return str(odd)
+    return ""
+
+
+def oddity_of_offers(setting: Setting, offers: frozenset[tuple[object, ...]]) -> str:
+    """What is wrong with what a scheduler says it would do next."""
+    kinds = {kind.__name__: kind for kind in OFFERED}
+    for offer in offers:
+        kind = kinds.get(str(offer[0]))
+        if kind is None or len(offer) != 1 + len(kind._fields):
+            return f"offers has {offer!r:.60}, which is no key of an action of a scheduler"
+        if "request" in kind._fields:
+            try:
+                _numbers(offer[1:2], len(setting.prompt_keys), "request")
+            except _Odd as odd:
+                return str(odd)
     return ""
 
 
