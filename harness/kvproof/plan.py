@@ -37,6 +37,7 @@ class Row:
     check    what `check` runs; nightly: what `check --all` runs in addition
     foreign  what it runs for a target from elsewhere; None: it cannot, and its row says `foreign_reason`, or there
              is no row if that is empty: it is about devices, and a foreign target has none to choose from
+    own_scopes  whether it is about just these scopes, or their modes: another scope, given by hand, leaves it out
     label    of the cells, in place of the names of the scopes
     exhaustive  whether it takes every step of its scopes, rather than samples
     seconds  expected, of jobs that take longer than a second, by "scope discipline": the longest start first
@@ -52,6 +53,7 @@ class Row:
     foreign_reason: str = "foreign target"
     options: Mapping[str, object] = field(default_factory=dict[str, object])
     label: str = ""
+    own_scopes: bool = False
     exhaustive: bool = True
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
 
@@ -67,7 +69,26 @@ def both(*scopes: str) -> Instances:
 
 
 LAGGING = Instance("s2", output_from="first")
-"""Where the other workers lag behind the first: the one way, at depth 1, in which a load must wait for a reader."""
+"""Where the second worker lags behind the first."""
+
+CORNERS: Instances = {
+    "pinning": (
+        Instance("s2,duplicates=1"),
+        Instance("s2", "lazy", "first"),
+        Instance("s2,device=3,resets=0,aborts=no", output_from="first"),
+        Instance("s1,meanings=evict,survivors=yes"),
+        Instance("s1,prompts=a+a,host=2,resets=0,aborts=no"),
+    ),
+    "fencing": (
+        Instance("s1,prompts=a,host=2"),
+        Instance("s1,prompts=a,host=2", "lazy"),
+        Instance("s1,device=1,host=2,prompts=a+b,resets=0,aborts=no"),
+        Instance("s1,prompts=ab+c,host=2,resets=0,aborts=no,preempts=no"),
+        Instance("s1,prompts=a+a,meanings=evict,aborts=no,preempts=no,survivors=yes"),
+    ),
+}
+"""Small scopes that each bring about what the named ones do not, found with the bank of bugs (`tests/bugs/in_check`): a
+load that overtakes a lagging reader, reports counted rather than named, a survivor beside another's forgotten load."""
 
 ROWS: tuple[Row, ...] = (
     Row(
@@ -89,6 +110,7 @@ ROWS: tuple[Row, ...] = (
         nightly=both("s2"),
         foreign_reason="",
         options={"modes": "alone", "coverage": True},
+        own_scopes=True,
         seconds={"s1 fencing": 4.0, "s2 pinning": 3.0, "s2 fencing": 60.0},
     ),
     Row(
@@ -100,6 +122,7 @@ ROWS: tuple[Row, ...] = (
         nightly=both("s1", "s2"),
         foreign_reason="",
         options={"modes": "pairs", "coverage": True},
+        own_scopes=True,
         seconds={"s1 pinning": 10.0, "s2 pinning": 40.0, "s1 fencing": 60.0, "s2 fencing": 900.0},
     ),
     Row(
@@ -107,10 +130,22 @@ ROWS: tuple[Row, ...] = (
         TARGET,
         "conform",
         ("ledger",),
-        check={"pinning": at("s1", "s2", "s2,duplicates=1", "s3"), "fencing": (*at("s1", "s2"), LAGGING)},
+        check={"pinning": at("s1", "s2", "s3"), "fencing": at("s1", "s2")},
         nightly={"fencing": at("s3")},
         foreign=both("s1", "s2"),
         seconds={"s3 pinning": 16.0, "s2 fencing": 6.0, "s3 fencing": 1200.0},
+    ),
+    Row(
+        "conform corners",
+        TARGET,
+        "conform",
+        ("ledger",),
+        check=CORNERS,
+        nightly={"fencing": (LAGGING,)},
+        foreign_reason="",
+        label="small scopes",
+        own_scopes=True,
+        seconds={"s2,device=3,resets=0,aborts=no pinning": 2.0},
     ),
     Row(
         "conform modes",
@@ -121,6 +156,7 @@ ROWS: tuple[Row, ...] = (
         nightly=both("s2"),
         foreign=both("s1"),
         options={"modes": "alone"},
+        own_scopes=True,
         seconds={"s2 pinning": 9.0, "s1 fencing": 14.0, "s1 pinning": 3.0, "s2 fencing": 200.0},
     ),
     Row(
@@ -132,6 +168,7 @@ ROWS: tuple[Row, ...] = (
         nightly=both("s1", "s2"),
         foreign_reason="",
         options={"modes": "pairs"},
+        own_scopes=True,
         seconds={"s1 pinning": 40.0, "s2 pinning": 120.0, "s1 fencing": 200.0, "s2 fencing": 2000.0},
     ),
     Row(
@@ -152,6 +189,7 @@ ROWS: tuple[Row, ...] = (
         check=both("s3"),
         foreign_reason="",
         options={"cover": "pairs"},
+        own_scopes=True,
         seconds={"s3 pinning": 3.0, "s3 fencing": 3.0},
     ),
     Row(
@@ -163,6 +201,7 @@ ROWS: tuple[Row, ...] = (
         nightly=both("s3"),
         foreign_reason="",
         options={"cover": "pairs", "afresh": True},
+        own_scopes=True,
         seconds={"s3 pinning": 10.0, "s3 fencing": 600.0},
     ),
     Row(
@@ -172,7 +211,7 @@ ROWS: tuple[Row, ...] = (
         ("ledger", "host"),
         check=both("fuzz"),
         foreign=both("fuzz"),
-        options={"commands": 4000},
+        options={"commands": 3000},
         exhaustive=False,
         seconds={"fuzz pinning": 3.0, "fuzz fencing": 3.0},
     ),
@@ -272,7 +311,7 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
     for row in rows:
         if selection.engines and row.engine not in selection.engines:
             continue
-        if selection.scope is not None and _multiplies(row, selection):
+        if selection.scope is not None and _left_out(row, selection):
             continue
         wanted, reason = _devices(row, selection)
         if reason and selection.engines and reason != NO_CUDA:
@@ -290,11 +329,10 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
         yield PlannedRow(row, _title(row, selection), cells)
 
 
-def _multiplies(row: Row, selection: Selection) -> bool:
-    """The row does more with a scope than the scope says (its modes, in pairs even), or takes all of its transitions
-    on real threads: at a scope of somebody's choice only `--device host` asks for that."""
-    several = "modes" in row.options or row.options.get("cover") == "pairs"
-    return several or (row.options.get("cover") == "transitions" and selection.device != "host")
+def _left_out(row: Row, selection: Selection) -> bool:
+    """With a scope of somebody's choice: rows about scopes of their own; and all transitions on real threads, which can
+    be very many, only if `--device host` asks for them."""
+    return row.own_scopes or (row.options.get("cover") == "transitions" and selection.device != "host")
 
 
 def _title(row: Row, selection: Selection) -> str:
