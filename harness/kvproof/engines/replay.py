@@ -12,7 +12,8 @@ from kvproof.verdict import Result, Verdict
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
-    """PASSED if every command can be accounted for, REFUTED at the first that cannot."""
+    """PASSED if every command can be accounted for, REFUTED at the first that cannot. ERROR for a trace that is not for
+    this target, or does what its own scope does not have."""
     started = time.monotonic()
     trace = job.options["trace"]
     assert isinstance(trace, Trace)
@@ -37,6 +38,8 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
             job.target, job.engine, job.device, trace.commands[: run.done], run.divergence, run.notes, "",
         )  # fmt: skip
         return job.result(Verdict.REFUTED, seconds, failure=failure, counts=counts)
+    if run.beyond:
+        return job.result(Verdict.ERROR, seconds, detail=run.beyond, counts=counts)
     if run.done < len(trace.commands):
         detail = f"cut short after {run.done:,} of {len(trace.commands):,} commands"
         return job.result(Verdict.UNDETERMINED, seconds, detail=detail, counts=counts)

@@ -21,6 +21,7 @@ from kvproof.targets.naming import Divergence
 from kvproof.targets.narration import narrated
 from kvproof.targets.outcome import Answer, Crashed, Outcome
 from kvproof.targets.target import Target
+from kvproof.targets.wording import beyond_scope
 
 Open = Callable[[], Target]
 """Opens a fresh target."""
@@ -33,12 +34,15 @@ class RunOf(NamedTuple):
     notes       what each of them did
     state       of the machine after the last command that could be accounted for
     divergence  at command done - 1, or at the start if done is 0; None: all were accounted for
+    beyond      why command `done` was not performed, in a sentence: no client or environment of this scope would give
+                it, so that nothing follows from what a target does with it; mostly empty
     """
 
     done: int
     notes: tuple[str, ...]
     state: State
     divergence: Divergence | None
+    beyond: str = ""
 
 
 def run_of(
@@ -65,6 +69,10 @@ def run_of(
         for position, command in enumerate(commands):
             if cut() or not given(machine, state, command):
                 return RunOf(position, tuple(notes), state, None)
+            why = beyond_scope(machine, state, command)
+            if why:
+                beyond = f"command {position + 1}, {command}, is beyond the scope: {why}"
+                return RunOf(position, tuple(notes), state, None, beyond)
             outcome, view = performed(target, command)
             explained = explain(machine, state, command, outcome, view, target.exact)
             value = outcome.value if isinstance(outcome, Answer) else None

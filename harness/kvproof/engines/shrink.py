@@ -67,6 +67,8 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         return cut()
 
     whole = run_of(machine, open_target, trace.commands, counted)
+    if whole.beyond:
+        return job.result(Verdict.ERROR, time.monotonic() - started, detail=whole.beyond)
     if whole.divergence is None:
         verdict = Verdict.UNDETERMINED if cut() else Verdict.FIXED
         return job.result(verdict, time.monotonic() - started, detail="it does not fail any more")

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from kvmodel import Action, Machine, State
+from kvmodel import Action, Forbidden, Machine, State
 from kvmodel import actions as act
 from kvmodel.policy import pressure_victim
 from kvmodel.scope import Meaning
@@ -94,6 +94,18 @@ def may_be_given(machine: Machine, state: State, command: Command) -> bool:
         return True
     action = action_of(machine, state, command)
     return action is not None and any(act.key(action) == act.key(other) for other in machine.actions(state))
+
+
+def beyond_scope(machine: Machine, state: State, command: Command) -> str:
+    """Why this reset or fault cannot happen: the scope has no more of them, or there is nothing that it could be about.
+    Empty for everything else, whatever a target may make of it."""
+    action = action_of(machine, state, command)
+    if isinstance(action, act.Reset | act.DuplicateReport | act.LoseReport | act.ForgeReport | act.FreeTwice):
+        try:
+            machine.check(state, action)
+        except Forbidden as forbidden:
+            return forbidden.why
+    return ""
 
 
 def reportable(state: State, worker: int) -> tuple[int, ...]:
