@@ -28,7 +28,8 @@ class Target(Protocol):
         ...
 
     def perform(self, command: Command) -> Outcome:
-        """Carry out one command. Refusals that the engine documents are outcomes; so is whatever else it raises."""
+        """Carry out one command. Refusals that the engine documents are outcomes, `Refused`; whatever else it raises
+        may be raised on: it is a violation with a trace, and so is an answer that makes no sense."""
         ...
 
     def view(self) -> View:
@@ -70,13 +71,15 @@ class Restarting(Protocol):
 
 
 class StepTarget:
-    """Base for engines whose one call schedules a whole step, as vLLM's `schedule` does.
+    """Base for engines whose one call schedules a whole step, as vLLM's `schedule` does. (`tests/harness/step_target.py`
+    of the repository is one for kvoffload, in some 150 lines.)
 
     A subclass has a constructor that takes the Setting, a method `view`, and one method for each verb in `verbs`, with
     the verb's arguments (`kvproof.targets.command.VERBS`), which answers an Outcome:
 
     schedule       one call; `observed` is what it did, read from its own outputs: who ended, was woken, preempted, grew
-                   or was admitted, with the blocks that were chosen, and the launch. In any order.
+                   or was admitted, with the blocks that were chosen, and the launch. The kinds in any order, those of
+                   one kind in the engine's.
     handle_output  the oldest launched step's output; `observed` may add who ended then
     report, report_all   completions of one worker; `observed` may add who was woken
     reset          the value is the engine's answer, True or False

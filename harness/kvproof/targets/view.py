@@ -36,6 +36,10 @@ class ShareView(NamedTuple):
 class View(NamedTuple):
     """What a target shows. A field that is None is not declared, and not compared; reports say how many were.
 
+    Blocks, requests and workers are numbers from 0, jobs have the ids that come of counting them as they are made, and
+    keys are those of the Setting. Every sequence is a tuple. Of a target that is not exact, the order of free blocks,
+    the store cursors, and which of several operations may run first are its own affair.
+
     device_refs, host_refs  references of each block
     device_keys, host_keys  key that can be hit in each block, 0: none
     device_free, host_free  free blocks, the next one to be taken first
