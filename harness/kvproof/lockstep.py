@@ -3,6 +3,7 @@
 `conformance(MyTarget)` is what other people's pytest files call; `fuzz` runs the same class.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 from unittest import TestCase
@@ -69,6 +70,7 @@ class Lockstep(RuleBasedStateMachine):
 
     performed  commands of all runs of this class so far (count)
     fields     of the view that were compared in them
+    taken      how often each action of the machine accounted for one of them, by its name
     failed     commands and divergence of the last run that failed
     """
 
@@ -77,6 +79,7 @@ class Lockstep(RuleBasedStateMachine):
     scope: ClassVar[Scope]
     performed: ClassVar[int] = 0
     fields: ClassVar[frozenset[str]] = frozenset()
+    taken: ClassVar[Counter[str]] = Counter()
     failed: ClassVar[tuple[tuple[Command, ...], Divergence] | None] = None
 
     def __init__(self) -> None:
@@ -112,6 +115,7 @@ class Lockstep(RuleBasedStateMachine):
         if isinstance(explained, Divergence):
             raise self._nonconforming(explained)
         type(self).fields |= compared_fields(self.target, view)
+        self.taken.update(type(action).__name__ for action in explained.actions)
         self.state = explained.state
         difference = differing_offers(self.machine, self.state, self.target, command)
         if difference is not None:
@@ -162,7 +166,8 @@ def told(commands: Sequence[Command], divergence: Divergence, scope: Scope) -> s
 def lockstep_class(target_class: type[Target], contract: Contract, scope: Scope) -> type[Lockstep]:
     """A state machine of its own for one target, contract and scope."""
     name = f"{target_class.__name__}Lockstep"
-    return type(name, (Lockstep,), {"target_class": target_class, "contract": contract, "scope": scope})
+    own = {"target_class": target_class, "contract": contract, "scope": scope, "taken": Counter[str]()}
+    return type(name, (Lockstep,), own)
 
 
 def conformance(

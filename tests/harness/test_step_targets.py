@@ -7,6 +7,7 @@ from tests.harness.fuzzing import fuzzed
 from tests.harness.step_target import StepKVOffload
 
 from kvmodel.contract import DISCIPLINES, Discipline
+from kvproof.targets.kvoffload import Ledger
 from kvproof.verdict import Verdict
 
 BOTH, PINNING, FENCING = DISCIPLINES, ("pinning",), ("fencing",)
@@ -19,6 +20,16 @@ def test_kvoffload_as_a_step_target(discipline: Discipline) -> None:
     compared = {name for name, count in result.counts.items() if name.startswith("field:") and count}
     fields = ["device_refs", "device_keys", "host_refs", "host_keys", "requests", "jobs", "runnable"]
     assert compared == {f"field:{name}" for name in fields}
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_fuzz_gets_to_everything(discipline: Discipline) -> None:
+    """Also to what takes a long way: a block that is on the host alone, its load, and the end of that."""
+    counts = fuzzed(Ledger, discipline, 6000).counts
+    assert {name for name, count in counts.items() if name.startswith("action:") and not count} == set()
+    assert {name for name, count in counts.items() if name.startswith("field:") and not count} == set()
+    assert counts["action:Wake"] >= 5
+    assert counts["action:Finish"] >= 100
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)

@@ -7,7 +7,7 @@ from hypothesis import Phase, seed, settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from kvmodel import Contract, Machine
+from kvmodel import ACTIONS, Contract, Machine
 from kvmodel.contract import OUTPUT_FROM, STORE_MODES
 from kvproof.engines.run_of import failure_of
 from kvproof.engines.shrink import shrunk
@@ -62,6 +62,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     fields = frozenset[str]().union(*(cls.fields for cls in classes))
     counts = {"commands": performed, "planned_commands": planned}
     counts |= {f"field:{name}": performed if name in fields else 0 for name in FIELDS}
+    counts |= {f"action:{kind.__name__}": sum(cls.taken[kind.__name__] for cls in classes) for kind in ACTIONS}
     detail = f"{performed:,} commands in {batches} batches"
     if seen is not None:
         return job.result(Verdict.REFUTED, time.monotonic() - started, detail=detail, failure=seen, counts=counts)

@@ -71,8 +71,9 @@ class Restarting(Protocol):
 
 
 class StepTarget:
-    """Base for engines whose one call schedules a whole step, as vLLM's `schedule` does. (`tests/harness/step_target.py`
-    of the repository is one for kvoffload, in some 150 lines.)
+    """Base for engines whose one call schedules a whole step, as vLLM's `schedule` does.
+
+    The repository has one for kvoffload, in tests/harness/step_target.py.
 
     A subclass has a constructor that takes the Setting, a method `view`, and one method for each verb in `verbs`, with
     the verb's arguments (`kvproof.targets.command.VERBS`), which answers an Outcome:

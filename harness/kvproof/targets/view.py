@@ -86,8 +86,9 @@ def declared(view: View) -> frozenset[str]:
 
 
 def compared_fields(target: object, view: View) -> frozenset[str]:
-    """Names of the fields that are compared: those of the view, and offers where a target has them."""
-    return declared(view) | ({"offers"} if hasattr(target, "offers") else frozenset())
+    """Names of the fields that are compared: those of the view, and offers where an exact target has them."""
+    offers = getattr(target, "exact", False) and hasattr(target, "offers")
+    return declared(view) | ({"offers"} if offers else frozenset())
 
 
 def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) -> View:
