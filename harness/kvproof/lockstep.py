@@ -18,10 +18,10 @@ from kvproof.engines.shrink import shrunk
 from kvproof.failure import fingerprint
 from kvproof.scopes import SCOPES
 from kvproof.targets.command import STREAMS, Command, describe
+from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed, explain
 from kvproof.targets.guarded import performed, started
 from kvproof.targets.judging import at_start, differing_offers
-from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.target import Target, opened
 from kvproof.targets.view import compared_fields

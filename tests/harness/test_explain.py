@@ -12,9 +12,9 @@ from kvmodel.contract import Discipline
 from kvmodel.transfer_job import NONE, Pair
 from kvproof.scopes import SCOPES
 from kvproof.targets.command import Command
+from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import Explained, explain
 from kvproof.targets.judging import between
-from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import View, expected
 

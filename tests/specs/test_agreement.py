@@ -6,9 +6,9 @@ import pytest
 from kvmodel import Contract, Machine, Scope
 from kvmodel import actions as act
 from kvproof.targets.command import Command
+from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import explain
 from kvproof.targets.kvoffload import Ledger
-from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Answer, Outcome
 from kvproof.targets.view import expected
 from kvspecs.catalogue import AGREEMENT

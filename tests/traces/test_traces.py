@@ -8,9 +8,9 @@ from tests.traces.write import HERE, SUFFIX, all_traces
 
 from kvmodel import Machine
 from kvproof.cli import main
+from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import explain
 from kvproof.targets.kvoffload import Host, KVOffload, Ledger
-from kvproof.targets.naming import Divergence
 from kvproof.trace import itf
 from kvproof.verdict import Verdict
 

@@ -19,10 +19,10 @@ from kvproof.search.phases import pairs_of
 from kvproof.search.product import Product, Searchable, Searched
 from kvproof.search.walks import Pairs, Transitions, named
 from kvproof.targets.command import Command
+from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed, explain
 from kvproof.targets.guarded import carried_out, performed, started
 from kvproof.targets.judging import at_start, differing_offers
-from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.registry import load
 from kvproof.targets.target import Restarting, Snapshotting, Target, opened

@@ -14,10 +14,10 @@ from kvproof.failure import Failure, Minimal
 from kvproof.search.modes import Variant
 from kvproof.targets.command import Command
 from kvproof.targets.dangers import NEXT
+from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed, explain
 from kvproof.targets.guarded import performed, started
 from kvproof.targets.judging import at_start, differing_offers
-from kvproof.targets.naming import Divergence
 from kvproof.targets.narration import narrated
 from kvproof.targets.outcome import Answer, Crashed, Outcome
 from kvproof.targets.target import Target

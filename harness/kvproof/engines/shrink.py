@@ -9,7 +9,7 @@ from kvproof.failure import Minimal, fingerprint
 from kvproof.job import Cut, Job, Progress
 from kvproof.search.modes import Variant
 from kvproof.targets.command import Command
-from kvproof.targets.naming import Divergence
+from kvproof.targets.divergence import Divergence
 from kvproof.targets.open_for import not_taken, opener
 from kvproof.targets.wording import may_be_given
 from kvproof.trace.shrink import shrink

@@ -14,10 +14,10 @@ from typing import NamedTuple, Protocol
 from kvmodel import ACTIONS, Machine, State
 from kvproof.search.canonical import canonical_with
 from kvproof.targets.command import Command
+from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import explain
 from kvproof.targets.guarded import offered, performed, seen
 from kvproof.targets.judging import at_start, between
-from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.target import Offering, Snapshotting, Target
 from kvproof.targets.view import compared_fields, offers_of

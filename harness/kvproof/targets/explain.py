@@ -11,9 +11,9 @@ from kvmodel import Action, Forbidden, Machine, State, policy
 from kvmodel import actions as act
 from kvmodel.streams import runnable
 from kvmodel.transfer_job import NONE, is_copied_everywhere
-from kvproof.targets import leeway, naming
+from kvproof.targets import decisions, leeway, naming
 from kvproof.targets.command import Command
-from kvproof.targets.naming import Divergence
+from kvproof.targets.divergence import Divergence
 from kvproof.targets.outcome import MALFORMED, Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import FIELDS, View, expected
 from kvproof.targets.wellformed import oddity_of_actions, oddity_of_view
@@ -88,7 +88,7 @@ def explain(
         if not chosen:
             return naming.other_choice(machine, before, command, action)
     if exact and command.verb == "schedule":
-        left = naming.left_undone(machine, after, taken)
+        left = decisions.left_undone(machine, after, taken)
         if left is not None:
             return left
     last = taken[-1] if taken else None

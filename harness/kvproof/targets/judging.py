@@ -1,11 +1,11 @@
 """A target judged where no command is: when it was opened, and by what its scheduler would do next."""
 
 from kvmodel import Machine, State
-from kvproof.targets import naming
+from kvproof.targets import decisions
 from kvproof.targets.command import Command
+from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import compared, crashed
 from kvproof.targets.guarded import offered, seen
-from kvproof.targets.naming import Divergence
 from kvproof.targets.outcome import MALFORMED, Crashed
 from kvproof.targets.target import Offering, Target
 from kvproof.targets.view import offers_in
@@ -43,4 +43,4 @@ def between(
     if expected == offers:
         return None
     odd = oddity_of_offers(machine.setting, offers)
-    return crashed(command, Crashed(MALFORMED, odd)) if odd else naming.offers(machine, state, expected, offers)
+    return crashed(command, Crashed(MALFORMED, odd)) if odd else decisions.offers(machine, state, expected, offers)

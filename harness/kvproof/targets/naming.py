@@ -4,41 +4,18 @@ What is seen of the target is put into the machine's state, and the properties a
 not hold names the divergence. Where all hold, the field that differs does.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
 from kvmodel import Action, Forbidden, Machine, State, policy
 from kvmodel import actions as act
-from kvmodel.block_pool import Pool
-from kvmodel.contents import describe as content_words
-from kvmodel.launched_step import awaited
-from kvmodel.owners import owners
-from kvmodel.request import PHASES, Request
+from kvmodel.request import PHASES
 from kvmodel.state import job_with
 from kvmodel.streams import STREAMS, oldest_compute, oldest_copy
-from kvmodel.transfer_job import ABANDONED, DIRECTIONS, FORGOTTEN, LAUNCHED, QUEUED, REPORTED, STORE, VIEWS, Job
+from kvmodel.transfer_job import ABANDONED, LAUNCHED, STORE
 from kvproof.targets.command import Command, request_name
-from kvproof.targets.view import JobView, View, expected
+from kvproof.targets.divergence import Divergence
+from kvproof.targets.side_by_side import as_state, choice_words, sides
+from kvproof.targets.view import View, expected
 from kvspecs.catalogue import AGREEMENT, JUDGED, NAMES
 from kvspecs.property import Property
-
-
-class Divergence(NamedTuple):
-    """A command that cannot be accounted for.
-
-    property  that is broken; sentence: what happened, in the field's words
-    contract_lines, target_lines  pairwise, what differs
-    rule      the action whose rule decides it
-    cause     stable words that make two divergences the same
-    """
-
-    property: str
-    sentence: str
-    contract_lines: tuple[str, ...]
-    target_lines: tuple[str, ...]
-    rule: type[Action] | None
-    cause: tuple[str, ...]
-
 
 BY_FIELD = {
     "device_refs": "owners-account-for-references",
@@ -92,7 +69,7 @@ def forbidden(machine: Machine, state: State, command: Command, action: Action, 
         name,
         words,
         (f"forbidden: {why.why}",),
-        (_choice_words(action),),
+        (choice_words(action),),
         type(action),
         ("forbidden", command.verb, why.rule),
     )
@@ -113,8 +90,8 @@ def other_choice(machine: Machine, state: State, command: Command, action: Actio
     return Divergence(
         name,
         f"On {command} the target made another choice than the reference{why}",
-        (_choice_words(reference),),
-        (_choice_words(action),),
+        (choice_words(reference),),
+        (choice_words(action),),
         type(action),
         ("choice", command.verb),
     )
@@ -137,105 +114,6 @@ def _stored(choice: act.Launching) -> set[int]:
     return {pair.key for _, pairs in choice.stores for pair in pairs}
 
 
-def offers(
-    machine: Machine, state: State, expected: frozenset[tuple[object, ...]], seen: frozenset[tuple[object, ...]]
-) -> Divergence:
-    """The target's scheduler would take other decisions than the machine's."""
-    missing, extra = expected - seen, seen - expected
-    offer = min(missing or extra, key=_offer_words)
-    odd = _offer_words(offer)
-    if missing:
-        name = _left(machine, state, str(offer[0]))
-        sentence = f"The target's scheduler would not {odd}, and can."
-    else:
-        name, why = _overeager(machine, state, offer)
-        sentence = f"The target's scheduler would {odd}, and must not{why}."
-    verb = odd.partition(" ")[0]
-    return Divergence(
-        name,
-        sentence,
-        (_offers_words(expected),),
-        (_offers_words(seen),),
-        None,
-        ("offers", verb, "missing" if missing else "extra"),
-    )
-
-
-def _left(machine: Machine, state: State, kind: str) -> str:
-    """The property that suffers when an action of this kind is not taken."""
-    if kind == "Launch":
-        choice = policy.launching(machine.setting, state)
-        if choice.stores and not choice.computes and not any(job.progress[0] == QUEUED for job in state.jobs):
-            return "every-full-block-is-stored-or-refused"
-    return "work-remaining-keeps-the-engine-stepping"
-
-
-def _overeager(machine: Machine, state: State, offer: tuple[object, ...]) -> tuple[str, str]:
-    """The property that an action would break which the target would take, and why: the contract's reason, or the
-    policy's. Whoever would launch nothing never comes to rest; whom the policy puts last waits for the others."""
-    action = _ASKED[str(offer[0])](offer)
-    try:
-        machine.check(state, action)
-    except Forbidden as forbidden:
-        why = f": {forbidden.why}"
-        if isinstance(action, act.Launch) and awaited(state.steps) is None and len(state.steps) < 2:
-            return "everything-drains", why
-        if isinstance(action, act.Admit) and not state.requests[action.request].jobs:
-            return "pinned-is-not-evicted", why
-        return forbidden.rule if forbidden.rule in NAMES else BY_RULE.get(forbidden.rule, AGREEMENT), why
-    if isinstance(action, act.Admit | act.Grow | act.PreemptUnderPressure):
-        return "every-request-can-finish", ": another request comes first"
-    return AGREEMENT, ""
-
-
-_ASKED: dict[str, Callable[[tuple[Any, ...]], Action]] = {
-    "Lookup": lambda offer: act.Lookup(offer[1]),
-    "Admit": lambda offer: act.Admit(offer[1]),
-    "Grow": lambda offer: act.Grow(offer[1]),
-    "Launch": lambda _: act.Launch(),
-    "Wake": lambda offer: act.Wake(offer[1]),
-    "Finish": lambda offer: act.Finish(offer[1]),
-    "HandleOutput": lambda _: act.HandleOutput(),
-    "PreemptUnderPressure": lambda offer: act.PreemptUnderPressure(offer[1]),
-}
-"""The action that a key in `offers` stands for, its choice left open."""
-
-
-def left_undone(machine: Machine, after: State, taken: list[Action]) -> Divergence | None:
-    """After one whole scheduling call nothing of what it is for may be left: except that nobody is admitted in a
-    call that preempted, and who was admitted in this call grows in the next one."""
-    preempted = any(isinstance(action, act.PreemptUnderPressure) for action in taken)
-    skipped = (act.Launch,) if preempted else (act.Launch, act.Wake, act.Grow, act.Admit)
-    admitted = [action.request for action in taken if isinstance(action, act.Admit)]
-    for action in machine.actions(after):
-        if isinstance(action, act.Grow) and action.request in admitted:
-            continue
-        if isinstance(action, skipped) and not (isinstance(action, act.Admit) and machine.setting.scope.lookups):
-            words = _offer_words(act.key(action))
-            return Divergence(
-                _left(machine, after, type(action).__name__),
-                f"The target's scheduling call is over, and it could still {words}.",
-                (f"would still {words}",),
-                ("nothing more to do",),
-                type(action),
-                ("left undone", words.partition(" ")[0]),
-            )
-    return None
-
-
-def _offer_words(offer: tuple[object, ...]) -> str:
-    kind, *rest = offer
-    words = {"HandleOutput": "handle output", "PreemptUnderPressure": "preempt under pressure"}.get(
-        str(kind), str(kind).lower()
-    )
-    who = [request_name(number) for number in rest if isinstance(number, int)]
-    return " ".join([words, *who])
-
-
-def _offers_words(found: frozenset[tuple[object, ...]]) -> str:
-    return "would: " + (", ".join(sorted(map(_offer_words, found))) or "nothing")
-
-
 def difference(
     machine: Machine,
     before: State,
@@ -248,7 +126,7 @@ def difference(
     """The target's view differs from the machine's in this field, and perhaps in others."""
     verb = command.verb if command is not None else "start"
     name, sentence = _broken(machine, before, action, after, view, field)
-    contract, target = _sides(machine, after, view)
+    contract, target = sides(machine, after, view)
     return Divergence(
         name,
         sentence,
@@ -268,7 +146,7 @@ def _broken(
     found = _reissued(before, after, view) or _miscompleted(action, after, view) or _dropped(machine, after, view)
     if found is not None:
         return found
-    seen = _as_state(after, view)
+    seen = as_state(after, view)
     if seen is not None:
         for candidate in _by_specificity(action):
             sentence = candidate.on_state(setting, seen) if candidate.on_state is not None else None
@@ -431,161 +309,3 @@ def _unordered(after: State, view: View) -> tuple[str, str]:
 def _is_pending(state: State, worker: int, job_id: int) -> bool:
     job = job_with(state, job_id)
     return job is not None and job.progress[worker] == LAUNCHED
-
-
-def _as_state(after: State, view: View) -> State | None:
-    """The machine's state with everything replaced that is seen otherwise on the target."""
-    device = Pool(
-        after.device.refs if view.device_refs is None else view.device_refs,
-        after.device.keys if view.device_keys is None else view.device_keys,
-        after.device.free if view.device_free is None else view.device_free,
-    )
-    host = Pool(
-        after.host.refs if view.host_refs is None else view.host_refs,
-        after.host.keys if view.host_keys is None else view.host_keys,
-        after.host.free if view.host_free is None else view.host_free,
-    )
-    requests = after.requests
-    if view.requests is not None and len(view.requests) == len(requests):
-        requests = view.requests
-    contents = (after.device_contents, after.host_contents) if view.contents is None else view.contents
-    jobs = after.jobs if view.jobs is None else tuple(_jobs(after, view.jobs))
-    for request in requests:
-        if any(not 0 <= block < len(device.refs) for block in request.table):
-            return None
-    return after._replace(
-        device=device, host=host, requests=requests, jobs=jobs, device_contents=contents[0], host_contents=contents[1]
-    )
-
-
-def _jobs(after: State, seen: tuple[JobView, ...]) -> list[Job]:
-    """The physical table with the target's view of each job; what the target dropped is FORGOTTEN, its copies go on."""
-    by_id = {job.id: job for job in seen}
-    jobs: list[Job] = []
-    for job in after.jobs:
-        view = by_id.pop(job.id, None)
-        if view is None:
-            jobs.append(job._replace(view=FORGOTTEN))
-        else:
-            jobs.append(job._replace(view=view.view, pairs=view.pairs, request=view.request))
-    workers = len(after.device_contents)
-    for view in by_id.values():
-        progress = (REPORTED,) * workers
-        jobs.append(Job(view.id, view.direction, view.request, view.pairs, view.view, progress))
-    return sorted(jobs, key=lambda job: job.id)
-
-
-def _sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What differs, line by line: references with their owners, keys, requests, jobs, contents, what may run."""
-    right = expected(after)
-    seen_state = _as_state(after, view)
-    contract: list[str] = []
-    target: list[str] = []
-
-    def say(wanted: str, found: str) -> None:
-        if wanted != found and len(contract) < 12:
-            contract.append(wanted)
-            target.append(found)
-
-    for tier in ("device", "host"):
-        refs = getattr(view, f"{tier}_refs")
-        if refs is not None:
-            for block in range(len(refs)):
-                if refs[block] != getattr(right, f"{tier}_refs")[block]:
-                    say(_block(machine, after, tier, block), _block(machine, seen_state or after, tier, block))
-        keys = getattr(view, f"{tier}_keys")
-        if keys is not None:
-            for block, (key, wanted) in enumerate(zip(keys, getattr(right, f"{tier}_keys"), strict=False)):
-                say(f"{tier[0]}{block} {_hit(machine, wanted)}", f"{tier[0]}{block} {_hit(machine, key)}")
-        free = getattr(view, f"{tier}_free")
-        if free is not None:
-            say(_queue(tier, getattr(right, f"{tier}_free")), _queue(tier, free))
-    if view.requests is not None:
-        for number, (wanted_request, seen) in enumerate(zip(after.requests, view.requests, strict=False)):
-            say(_request(number, wanted_request), _request(number, seen))
-    if view.jobs is not None:
-        seen_jobs = {job.id: job for job in view.jobs}
-        wanted_jobs = {job.id: job for job in right.jobs or ()}
-        for job_id in sorted(seen_jobs.keys() | wanted_jobs.keys()):
-            say(_job(job_id, wanted_jobs.get(job_id)), _job(job_id, seen_jobs.get(job_id)))
-    if view.launched is not None:
-        say(f"launched step {right.launched}", f"launched step {view.launched}")
-    if view.runnable is not None:
-        say(_may_run(right.runnable or ()), _may_run(view.runnable))
-    if view.contents is not None:
-        for tier, wanted_rows, rows in zip(("d", "h"), right.contents or (), view.contents, strict=True):
-            for worker, (wanted_row, row) in enumerate(zip(wanted_rows, rows, strict=True)):
-                for block, (wanted, found) in enumerate(zip(wanted_row, row, strict=True)):
-                    names = machine.setting.key_names
-                    say(
-                        f"{tier}{block} on w{worker} {_content(wanted, names)}",
-                        f"{tier}{block} on w{worker} {_content(found, names)}",
-                    )
-    return tuple(contract), tuple(target)
-
-
-def _content(content: int, names: tuple[str, ...]) -> str:
-    return content_words(content, names) if abs(content) <= len(names) else "TORN"
-
-
-def _block(machine: Machine, state: State, tier: str, block: int) -> str:
-    pool = state.device if tier == "device" else state.host
-    names = [
-        name.replace("request ", "").replace("0", "x") if name.startswith("request 0") else name
-        for name, holding in owners(machine.setting.contract, state)
-        for held in (holding.device if tier == "device" else holding.host)
-        if held == block
-    ]
-    queued = ", in the free queue" if block in pool.free else ""
-    return f"{tier[0]}{block} references {pool.refs[block]}: {', '.join(names) or 'nobody'}{queued}"
-
-
-def _hit(machine: Machine, key: int) -> str:
-    return f"can be hit as {machine.setting.key_names[key - 1]!r}" if key else "cannot be hit"
-
-
-def _queue(tier: str, free: tuple[int, ...]) -> str:
-    return f"free {tier} blocks: {' '.join(f'{tier[0]}{block}' for block in free) or 'none'}"
-
-
-def _request(number: int, request: Request) -> str:
-    words = [f"{request_name(number)} {PHASES[request.phase]}"]
-    if request.table:
-        table = " ".join(f"d{block}" for block in request.table)
-        words.append(f"holds {table}, {request.computed} computed, {request.stored} offered")
-    if request.pins is not None:
-        pins = [f"d{block}" for block in request.pins.device] + [f"h{block}" for block in request.pins.host]
-        words.append(f"pins {' '.join(pins) or 'nothing'}")
-    if request.jobs:
-        words.append(f"waits for job {', '.join(map(str, request.jobs))}")
-    words += ["outdated"] * request.outdated + ["returns"] * request.returns
-    return ", ".join(words)
-
-
-def _job(job_id: int, job: JobView | None) -> str:
-    if job is None:
-        return f"no job {job_id}"
-    tiers = "dh" if job.direction == STORE else "hd"
-    pairs = " ".join(f"{tiers[0]}{pair.source}->{tiers[1]}{pair.destination}" for pair in job.pairs)
-    awaiting = ",".join(f"w{worker}" for worker in job.awaiting)
-    return f"job {job_id} {DIRECTIONS[job.direction]} {pairs} {VIEWS[job.view]}, awaiting {awaiting or 'nobody'}"
-
-
-def _may_run(runnable: tuple[tuple[int, int], ...]) -> str:
-    return "may run: " + (", ".join(f"w{worker} {STREAMS[stream]}" for worker, stream in sorted(runnable)) or "nothing")
-
-
-def _choice_words(action: Action) -> str:
-    match action:
-        case act.Admit(number, choice) if choice is not None:
-            device = " ".join(f"d{block}" for block in choice.device) or "none"
-            host = " ".join(f"h{block}" for block in choice.host) or "none"
-            fresh = " ".join(f"d{block}" for block in choice.fresh) or "none"
-            return f"admit {request_name(number)}: device hits {device}, host hits {host}, fresh {fresh}"
-        case act.Launch(choice) if choice is not None:
-            computes = " ".join(f"{request_name(number)}[{start}:{end}]" for number, start, end in choice.computes)
-            stores = " ".join(f"d{p.source}->h{p.destination}" for _, pairs in choice.stores for p in pairs)
-            flush = " ".join(map(str, choice.flush))
-            return f"launch: compute {computes or 'nothing'}; store {stores or 'nothing'}; flush {flush or 'nothing'}"
-        case _:
-            return " ".join([type(action).__name__.lower(), *map(str, action)])

@@ -1,0 +1,170 @@
+"""What the contract has beside what the target has, line by line, in the field's words."""
+
+from kvmodel import Action, Machine, State
+from kvmodel import actions as act
+from kvmodel.block_pool import Pool
+from kvmodel.contents import describe as content_words
+from kvmodel.owners import owners
+from kvmodel.request import PHASES, Request
+from kvmodel.streams import STREAMS
+from kvmodel.transfer_job import DIRECTIONS, FORGOTTEN, REPORTED, STORE, VIEWS, Job
+from kvproof.targets.command import request_name
+from kvproof.targets.view import JobView, View, expected
+
+
+def as_state(after: State, view: View) -> State | None:
+    """The machine's state with everything replaced that is seen otherwise on the target."""
+    device = Pool(
+        after.device.refs if view.device_refs is None else view.device_refs,
+        after.device.keys if view.device_keys is None else view.device_keys,
+        after.device.free if view.device_free is None else view.device_free,
+    )
+    host = Pool(
+        after.host.refs if view.host_refs is None else view.host_refs,
+        after.host.keys if view.host_keys is None else view.host_keys,
+        after.host.free if view.host_free is None else view.host_free,
+    )
+    requests = after.requests
+    if view.requests is not None and len(view.requests) == len(requests):
+        requests = view.requests
+    contents = (after.device_contents, after.host_contents) if view.contents is None else view.contents
+    jobs = after.jobs if view.jobs is None else tuple(_jobs(after, view.jobs))
+    for request in requests:
+        if any(not 0 <= block < len(device.refs) for block in request.table):
+            return None
+    return after._replace(
+        device=device, host=host, requests=requests, jobs=jobs, device_contents=contents[0], host_contents=contents[1]
+    )
+
+
+def _jobs(after: State, seen: tuple[JobView, ...]) -> list[Job]:
+    """The physical table with the target's view of each job; what the target dropped is FORGOTTEN, its copies go on."""
+    by_id = {job.id: job for job in seen}
+    jobs: list[Job] = []
+    for job in after.jobs:
+        view = by_id.pop(job.id, None)
+        if view is None:
+            jobs.append(job._replace(view=FORGOTTEN))
+        else:
+            jobs.append(job._replace(view=view.view, pairs=view.pairs, request=view.request))
+    workers = len(after.device_contents)
+    for view in by_id.values():
+        progress = (REPORTED,) * workers
+        jobs.append(Job(view.id, view.direction, view.request, view.pairs, view.view, progress))
+    return sorted(jobs, key=lambda job: job.id)
+
+
+def sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What differs, line by line: references with their owners, keys, requests, jobs, contents, what may run."""
+    right = expected(after)
+    seen_state = as_state(after, view)
+    contract: list[str] = []
+    target: list[str] = []
+
+    def say(wanted: str, found: str) -> None:
+        if wanted != found and len(contract) < 12:
+            contract.append(wanted)
+            target.append(found)
+
+    for tier in ("device", "host"):
+        refs = getattr(view, f"{tier}_refs")
+        if refs is not None:
+            for block in range(len(refs)):
+                if refs[block] != getattr(right, f"{tier}_refs")[block]:
+                    say(_block(machine, after, tier, block), _block(machine, seen_state or after, tier, block))
+        keys = getattr(view, f"{tier}_keys")
+        if keys is not None:
+            for block, (key, wanted) in enumerate(zip(keys, getattr(right, f"{tier}_keys"), strict=False)):
+                say(f"{tier[0]}{block} {_hit(machine, wanted)}", f"{tier[0]}{block} {_hit(machine, key)}")
+        free = getattr(view, f"{tier}_free")
+        if free is not None:
+            say(_queue(tier, getattr(right, f"{tier}_free")), _queue(tier, free))
+    if view.requests is not None:
+        for number, (wanted_request, seen) in enumerate(zip(after.requests, view.requests, strict=False)):
+            say(_request(number, wanted_request), _request(number, seen))
+    if view.jobs is not None:
+        seen_jobs = {job.id: job for job in view.jobs}
+        wanted_jobs = {job.id: job for job in right.jobs or ()}
+        for job_id in sorted(seen_jobs.keys() | wanted_jobs.keys()):
+            say(_job(job_id, wanted_jobs.get(job_id)), _job(job_id, seen_jobs.get(job_id)))
+    if view.launched is not None:
+        say(f"launched step {right.launched}", f"launched step {view.launched}")
+    if view.runnable is not None:
+        say(_may_run(right.runnable or ()), _may_run(view.runnable))
+    if view.contents is not None:
+        for tier, wanted_rows, rows in zip(("d", "h"), right.contents or (), view.contents, strict=True):
+            for worker, (wanted_row, row) in enumerate(zip(wanted_rows, rows, strict=True)):
+                for block, (wanted, found) in enumerate(zip(wanted_row, row, strict=True)):
+                    names = machine.setting.key_names
+                    say(
+                        f"{tier}{block} on w{worker} {_content(wanted, names)}",
+                        f"{tier}{block} on w{worker} {_content(found, names)}",
+                    )
+    return tuple(contract), tuple(target)
+
+
+def _content(content: int, names: tuple[str, ...]) -> str:
+    return content_words(content, names) if abs(content) <= len(names) else "TORN"
+
+
+def _block(machine: Machine, state: State, tier: str, block: int) -> str:
+    pool = state.device if tier == "device" else state.host
+    names = [
+        name.replace("request ", "").replace("0", "x") if name.startswith("request 0") else name
+        for name, holding in owners(machine.setting.contract, state)
+        for held in (holding.device if tier == "device" else holding.host)
+        if held == block
+    ]
+    queued = ", in the free queue" if block in pool.free else ""
+    return f"{tier[0]}{block} references {pool.refs[block]}: {', '.join(names) or 'nobody'}{queued}"
+
+
+def _hit(machine: Machine, key: int) -> str:
+    return f"can be hit as {machine.setting.key_names[key - 1]!r}" if key else "cannot be hit"
+
+
+def _queue(tier: str, free: tuple[int, ...]) -> str:
+    return f"free {tier} blocks: {' '.join(f'{tier[0]}{block}' for block in free) or 'none'}"
+
+
+def _request(number: int, request: Request) -> str:
+    words = [f"{request_name(number)} {PHASES[request.phase]}"]
+    if request.table:
+        table = " ".join(f"d{block}" for block in request.table)
+        words.append(f"holds {table}, {request.computed} computed, {request.stored} offered")
+    if request.pins is not None:
+        pins = [f"d{block}" for block in request.pins.device] + [f"h{block}" for block in request.pins.host]
+        words.append(f"pins {' '.join(pins) or 'nothing'}")
+    if request.jobs:
+        words.append(f"waits for job {', '.join(map(str, request.jobs))}")
+    words += ["outdated"] * request.outdated + ["returns"] * request.returns
+    return ", ".join(words)
+
+
+def _job(job_id: int, job: JobView | None) -> str:
+    if job is None:
+        return f"no job {job_id}"
+    tiers = "dh" if job.direction == STORE else "hd"
+    pairs = " ".join(f"{tiers[0]}{pair.source}->{tiers[1]}{pair.destination}" for pair in job.pairs)
+    awaiting = ",".join(f"w{worker}" for worker in job.awaiting)
+    return f"job {job_id} {DIRECTIONS[job.direction]} {pairs} {VIEWS[job.view]}, awaiting {awaiting or 'nobody'}"
+
+
+def _may_run(runnable: tuple[tuple[int, int], ...]) -> str:
+    return "may run: " + (", ".join(f"w{worker} {STREAMS[stream]}" for worker, stream in sorted(runnable)) or "nothing")
+
+
+def choice_words(action: Action) -> str:
+    match action:
+        case act.Admit(number, choice) if choice is not None:
+            device = " ".join(f"d{block}" for block in choice.device) or "none"
+            host = " ".join(f"h{block}" for block in choice.host) or "none"
+            fresh = " ".join(f"d{block}" for block in choice.fresh) or "none"
+            return f"admit {request_name(number)}: device hits {device}, host hits {host}, fresh {fresh}"
+        case act.Launch(choice) if choice is not None:
+            computes = " ".join(f"{request_name(number)}[{start}:{end}]" for number, start, end in choice.computes)
+            stores = " ".join(f"d{p.source}->h{p.destination}" for _, pairs in choice.stores for p in pairs)
+            flush = " ".join(map(str, choice.flush))
+            return f"launch: compute {computes or 'nothing'}; store {stores or 'nothing'}; flush {flush or 'nothing'}"
+        case _:
+            return " ".join([type(action).__name__.lower(), *map(str, action)])
