@@ -15,6 +15,10 @@ from kvspecs.liveness.work_remaining_keeps_the_engine_stepping import stands_sti
 
 KIND = {kind: code for code, kind in enumerate(ACTIONS)}
 CODE = {kind.__name__: code for kind, code in KIND.items()}
+ALIASES = 500_000
+"""How many states are remembered under names that are not canonical, so that they need not be renamed again: a third of
+all that are met, and memory for each of them."""
+
 NOT_REPEATED = frozenset({KIND[act.ReleaseLookup]})
 """Fair as a way to a goal; but nobody looks up and gives up for ever."""
 
@@ -50,6 +54,7 @@ class Graph:
         self.setting = machine.setting
         self.states: list[State] = []
         self.number: dict[State, int] = {}
+        """Of each canonical state, and of some under other names."""
         self.parent = array("i")
         self.via: list[Action | None] = []
         self.edges = Edges(array("i"), array("i"), array("B"))
@@ -87,6 +92,7 @@ class Graph:
         if broken is not None:
             return broken, False
         frontier = [0]
+        aliases = ALIASES
         while frontier:
             discovered: list[int] = []
             for number in frontier:
@@ -107,14 +113,17 @@ class Graph:
                             return Violation(name, sentence, [*self.path(number), action], []), False
                     target = self.number.get(after)
                     if target is None:
-                        after = canonical(contract, after)
-                        target = self.number.get(after)
-                    if target is None:
-                        target = len(self.states)
-                        broken = self._add(after, number, action)
-                        if broken is not None:
-                            return broken, False
-                        discovered.append(target)
+                        named = canonical(contract, after)
+                        target = self.number.get(named)
+                        if target is None:
+                            target = len(self.states)
+                            broken = self._add(named, number, action)
+                            if broken is not None:
+                                return broken, False
+                            discovered.append(target)
+                        if aliases:
+                            aliases -= 1
+                            self.number.setdefault(after, target)
                     if kind not in UNFAIR:
                         fair = True
                         self.edges.sources.append(number)

@@ -26,6 +26,11 @@ def answers_true(setting: Setting, state: State, meaning: str) -> bool:
     return reset_fencing.answer(state, meaning)
 
 
+def would_answer_true(setting: Setting, state: State, action: actions.Reset) -> bool:
+    """The same, asked before the reset. Who is left after it decides, and not what can be hit."""
+    return answers_true(setting, _owners_reset(setting, state, action), action.meaning)
+
+
 def offered(setting: Setting, state: State) -> list[actions.Reset]:
     """Every reset that the client may ask for now; keeping survivors only where there would be any."""
     if not state.resets_left:
@@ -42,7 +47,7 @@ def check(setting: Setting, state: State, action: actions.Reset) -> None:
     """False is legal whenever something gave cause for it; True only if the effect bears it out."""
     if not state.resets_left:
         raise Forbidden("reset", "no more resets in this scope")
-    if action.answer is None or action.answer == answers_true(setting, apply(setting, state, action), action.meaning):
+    if action.answer is None or action.answer == would_answer_true(setting, state, action):
         return
     if action.answer:
         raise Forbidden(
@@ -52,11 +57,16 @@ def check(setting: Setting, state: State, action: actions.Reset) -> None:
 
 
 def apply(setting: Setting, state: State, action: actions.Reset) -> State:
-    for number in range(len(state.requests)):
-        state = _request_reset(setting, state, number, action)
-    state = (reset_pinning if setting.contract.pins else reset_fencing).jobs_reset(setting.contract, state)
+    state = _owners_reset(setting, state, action)
     state = state._replace(device=cleared(state.device), host=cleared(state.host), resets_left=state.resets_left - 1)
     return _contents_aged(state) if action.meaning == "invalidate" else state
+
+
+def _owners_reset(setting: Setting, state: State, action: actions.Reset) -> State:
+    """Requests and jobs, and with them all references; not yet what can be hit, nor what it is worth."""
+    for number in range(len(state.requests)):
+        state = _request_reset(setting, state, number, action)
+    return (reset_pinning if setting.contract.pins else reset_fencing).jobs_reset(setting.contract, state)
 
 
 def _request_reset(setting: Setting, state: State, number: int, action: actions.Reset) -> State:

@@ -1,7 +1,7 @@
 """reset-converges."""
 
 from kvmodel.actions import Reset
-from kvmodel.rules.reset import answers_true, apply
+from kvmodel.rules.reset import would_answer_true
 from kvmodel.setting import Setting
 from kvmodel.state import State
 from kvspecs.liveness.lost_reports import is_stuck
@@ -12,8 +12,7 @@ def goal(setting: Setting, state: State) -> bool:
     """A reset without survivors would answer True now; or, under pinning, a stuck job forbids it for ever."""
     if any(is_stuck(job) for job in state.jobs):
         return True
-    reset = Reset("invalidate", "preempt")
-    return answers_true(setting, apply(setting, state, reset), reset.meaning)
+    return would_answer_true(setting, state, Reset("invalidate", "preempt"))
 
 
 PROPERTY = LivenessProperty(
