@@ -66,7 +66,9 @@ def _owners_reset(setting: Setting, state: State, action: actions.Reset) -> Stat
     """Requests and jobs, and with them all references; not yet what can be hit, nor what it is worth."""
     for number in range(len(state.requests)):
         state = _request_reset(setting, state, number, action)
-    return (reset_pinning if setting.contract.pins else reset_fencing).jobs_reset(setting.contract, state)
+    if setting.contract.pins:
+        return reset_pinning.jobs_reset(setting.contract, state)
+    return reset_fencing.jobs_reset(setting.contract, state)
 
 
 def _request_reset(setting: Setting, state: State, number: int, action: actions.Reset) -> State:
