@@ -23,6 +23,7 @@ class Instance(NamedTuple):
     scope: str
     store_mode: StoreMode = "eager"
     output_from: OutputFrom = "all"
+    depth: int = 1
 
 
 Instances = Mapping[Discipline, tuple[Instance, ...]]
@@ -256,6 +257,7 @@ class Selection:
     scope: tuple[str, Scope] | None = None
     store_mode: StoreMode | None = None
     output_from: OutputFrom | None = None
+    depth: int | None = None
     seed: int = 0
     nightly: bool = False
     known: tuple[str, ...] = ()
@@ -263,7 +265,8 @@ class Selection:
     @property
     def whole(self) -> bool:
         """Whether this is the whole plan for our own target: only then must everything be covered."""
-        narrowed = self.engines or self.scope or self.store_mode or self.output_from or self.device != "auto"
+        modes = self.store_mode or self.output_from or self.depth
+        narrowed = self.engines or self.scope or modes or self.device != "auto"
         return not narrowed and is_ours(self.target) and self.disciplines == DISCIPLINES
 
 
@@ -368,6 +371,7 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
             discipline,
             store_mode=selection.store_mode or instance.store_mode,
             output_from=selection.output_from or instance.output_from,
+            depth=selection.depth or instance.depth,
         )
         for device in devices:
             yield Job(

@@ -23,6 +23,9 @@ class Config(Plain):
                    are stored before they are evicted.
     output_from    whose compute ends a step: that of `all` workers, or that of the `first`. With `first` the others
                    may lag behind by one step.
+    depth          of the pipeline: steps that may await their output at once (count). 1: an output is handled before
+                   the next step is launched. 2, asynchronous scheduling: the next step is launched meanwhile, on the
+                   assumption that what the one before it computes will be there.
     lazy_window    free device blocks, from the eviction end, that a lazy store examines (count; 0: all of them)
     """
 
@@ -32,6 +35,7 @@ class Config(Plain):
     workers: int = 1
     store_mode: StoreMode = "eager"
     output_from: OutputFrom = "all"
+    depth: int = 1
     lazy_window: int = 0
 
     def __post_init__(self) -> None:
@@ -41,6 +45,8 @@ class Config(Plain):
             raise ValueError(f"store mode {self.store_mode!r} does not exist; use eager or lazy")
         if self.output_from not in ("all", "first"):
             raise ValueError(f"output_from {self.output_from!r} does not exist; use all or first")
+        if self.depth not in (1, 2):
+            raise ValueError(f"depth {self.depth!r} does not exist; use 1 or 2")
         if self.device_blocks < 1 or self.host_blocks < 1 or self.workers < 1:
             raise ValueError("device_blocks, host_blocks and workers must be at least 1")
         if self.lazy_window < 0:

@@ -35,7 +35,8 @@ class Engine:
     def __post_init__(self) -> None:
         kind = PinningConnector if self.config.discipline == "pinning" else FencingConnector
         self.connector = kind.create(self.config)
-        self.scheduler = Scheduler(BlockPool.of_size(self.config.device_blocks), self.connector, {})
+        pool = BlockPool.of_size(self.config.device_blocks)
+        self.scheduler = Scheduler(pool, self.connector, {}, self.config.depth)
         self.statistics = Statistics()
 
     @classmethod
@@ -79,7 +80,7 @@ class Engine:
     def has_work(self) -> bool:
         """Must the engine keep stepping? Also an idle one must, while transfers hold blocks (vLLM PR 41180)."""
         return (
-            self.scheduler.launched is not None
+            bool(self.scheduler.pipeline)
             or any(request.phase is not Phase.DONE for request in self.requests.values())
             or any(job.state is not JobState.FORGOTTEN for job in self.jobs.values())
         )
@@ -159,7 +160,7 @@ class Engine:
         return self.scheduler.device.free > 0 and self.scheduler.wants_block(request)
 
     def grow(self, request: RequestId) -> Block:
-        """One more block for a RUNNING request that has computed all it holds.
+        """One more block for a RUNNING request that has computed all it holds, or has launched the compute of it.
 
         UnknownRequest, WrongPhase, OutOfBlocks.
         """
@@ -200,7 +201,7 @@ class Engine:
         self.scheduler.finish(request)
 
     def can_launch(self) -> bool:
-        """No output is awaited, and there is something to compute or to copy."""
+        """No more outputs are awaited than may be, and there is something to compute or to copy."""
         return self.bound and self.scheduler.can_launch()
 
     def launch(self) -> LaunchPlan:
@@ -211,12 +212,12 @@ class Engine:
     # What comes back from the workers.
 
     def can_handle_output_of(self) -> int | None:
-        """The number of the step whose output is awaited."""
-        return None if self.scheduler.launched is None else self.scheduler.launched.step
+        """The number of the oldest step whose output is awaited."""
+        return self.scheduler.pipeline[0].step if self.scheduler.pipeline else None
 
     def handle_output(self) -> None:
-        """Take in the launched step's output. The caller guarantees that its compute has run on the workers that
-        `output_from` names. NotRunnable if no output is awaited."""
+        """Take in the output of the oldest step that awaits it. The caller guarantees that its compute has run on the
+        workers that `output_from` names. NotRunnable if no output is awaited."""
         self.scheduler.handle_output()
 
     def report(self, worker: WorkerRank, jobs: Sequence[JobId]) -> None:
@@ -276,7 +277,7 @@ class Engine:
         """Admit whoever fits. If nobody does and nobody holds a table, so that no request will ever make room, only
         lookups can be in the way: they are given up until somebody fits."""
         while not self._admit_fitting(events):
-            waited_for = self.scheduler.launched is not None or any(request.table for request in self.requests.values())
+            waited_for = bool(self.scheduler.pipeline) or any(request.table for request in self.requests.values())
             if waited_for or not self._give_up_lookup(events):
                 return
 

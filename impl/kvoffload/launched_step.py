@@ -1,4 +1,4 @@
-"""The step whose output the scheduler waits for, and the blocks that it keeps."""
+"""The steps whose output the scheduler waits for, and the blocks that they keep."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,9 @@ class LaunchedShare(Plain):
 
     first    leading blocks that were computed before (count)
     blocks   its table at launch
-    left     the request has left the step (preempted, aborted, reset): its output changes nothing, and the references
-             on `blocks` are the step's own until the output is handled (vLLM PR 45357: freed blocks still written)
+    left     the request has left the step (preempted, aborted, reset): its output changes nothing, and the step has a
+             reference of its own on each of `blocks` until the output is handled (vLLM PR 45357: freed blocks still
+             written)
     """
 
     first: int

@@ -38,6 +38,8 @@ class Request(Plain):
     prompt      keys of the prompt's blocks; total: the same followed by the keys of the blocks to be decoded
     table       device blocks that it holds, in the order of `total`
     computed    leading blocks of the table whose KV exists (count)
+    ahead       leading blocks of the table whose KV exists or is being computed by launched steps (count): where the
+                next step begins. vLLM advances its num_computed_tokens at the launch for the same end.
     stored      leading blocks of the table that were already offered to the host (count; eager stores only)
     generation  of the weights that its table is computed with; NO_GENERATION while it has no table
     pins        None: not looked up
@@ -51,6 +53,7 @@ class Request(Plain):
     phase: Phase = Phase.WAITING
     table: list[Block] = field(default_factory=list)
     computed: int = 0
+    ahead: int = 0
     stored: int = 0
     generation: int = NO_GENERATION
     pins: Pins | None = None
@@ -67,6 +70,7 @@ class Request(Plain):
         self.phase = phase
         self.table = []
         self.computed = 0
+        self.ahead = 0
         self.stored = 0
         self.generation = NO_GENERATION
         self.returns = False

@@ -28,10 +28,10 @@ class Runtime:
         """Is every worker far enough to be given another step?
 
         With `output_from="first"` a step ends before the other workers have run it. They may lag by that step, not by
-        two: so at most two computes are queued on any worker.
+        two: so at most two computes are queued on any worker, and one more at depth 2.
         """
         ran = min([self.device.computed(worker.rank) for worker in self.workers])
-        return ran >= self.engine.scheduler.next_step - 1
+        return ran >= self.engine.scheduler.handled_steps - 1
 
     def can_launch(self) -> bool:
         return self.engine.can_launch() and self.may_launch()
@@ -64,15 +64,14 @@ class Runtime:
         self.engine.handle_output()
 
     def poll(self) -> tuple[Event, ...]:
-        """Take in whatever has happened: copies that have run on any worker, and the awaited output. Never waits."""
+        """Take in whatever has happened: copies that have run on any worker, and awaited outputs. Never waits."""
         events: list[Event] = []
         for worker in self.workers:
             jobs = worker.get_finished()
             if jobs:
                 self.engine.report(worker.rank, jobs)
                 events.append(Reported(worker.rank, jobs))
-        step = self.engine.can_handle_output_of()
-        if step is not None and self.can_handle_output():
+        while (step := self.engine.can_handle_output_of()) is not None and self.can_handle_output():
             self.engine.handle_output()
             events.append(OutputHandled(step))
         return tuple(events)

@@ -1,7 +1,7 @@
 """Admission, growth, preemption, the launched step and its output: what happens to requests and the device pool."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kvoffload.block_pool import BlockPool
@@ -50,7 +50,8 @@ class Scheduler(Plain):
     """Every request and the device pool. It decides; the connector is told through its hooks.
 
     requests    in order of id, the ended ones (DONE) until they are collected
-    launched    the step whose output is awaited; None: a step may be launched
+    depth       steps that may await their output at once (count)
+    pipeline    the steps whose output is awaited, oldest first; outputs are handled in this order
     next_step   number of the next compute, which is also how many were launched
     generation  of the weights; what was computed with older ones is worthless
     """
@@ -58,7 +59,8 @@ class Scheduler(Plain):
     device: BlockPool
     connector: Connector
     requests: dict[RequestId, Request]
-    launched: LaunchedStep | None = None
+    depth: int = 1
+    pipeline: list[LaunchedStep] = field(default_factory=list)
     next_step: int = 0
     generation: int = 0
 
@@ -136,7 +138,7 @@ class Scheduler(Plain):
             matched = self.connector.touch_matched(admitted, len(hits))
         fresh = [self.device.take() for _ in range(need)]
         admitted.table = [*hits, *fresh]
-        admitted.computed = len(hits)
+        admitted.computed = admitted.ahead = len(hits)
         admitted.generation = self.generation
         load = self.connector.update_state_after_alloc(admitted, fresh, matched, len(hits))
         admitted.phase = Phase.RUNNING if load is None else Phase.LOADING
@@ -155,13 +157,13 @@ class Scheduler(Plain):
         loading.phase = Phase.RUNNING
 
     def wants_block(self, request: RequestId) -> bool:
-        """Everything it holds is computed, more is to come, and it is not in the launched step."""
+        """Everything it holds is computed or being computed, more is to come, and the pipeline has a place for it."""
         running = self.requests.get(request)
         return (
             running is not None
             and running.phase is Phase.RUNNING
-            and running.computed == len(running.table) < len(running.total)
-            and not self._in_step(request)
+            and running.ahead == len(running.table) < len(running.total)
+            and len(self._shares(request)) < self.depth
         )
 
     def growing(self) -> bool:
@@ -184,8 +186,8 @@ class Scheduler(Plain):
         if grower is None:
             return None
         for request in reversed(self.requests):
-            if request > grower and self.requests[request].phase is Phase.RUNNING and not self._in_step(request):
-                return request
+            if request > grower and self.requests[request].phase is Phase.RUNNING and not self._shares(request):
+                return request  # who is in a launched step frees nothing yet (vLLM PR 49675)
         return None
 
     def preempt(self, request: RequestId) -> None:
@@ -204,7 +206,7 @@ class Scheduler(Plain):
             running is not None
             and running.phase is Phase.RUNNING
             and running.computed == len(running.total)
-            and not self._in_step(request)
+            and not self._shares(request)
         )
 
     def finish(self, request: RequestId) -> None:
@@ -232,23 +234,27 @@ class Scheduler(Plain):
     def computing(self) -> bool:
         """Would a launch now compute anything?"""
         return any(
-            request.phase is Phase.RUNNING and request.computed < len(request.table)
-            for request in self.requests.values()
+            request.phase is Phase.RUNNING and request.ahead < len(request.table) for request in self.requests.values()
         )
 
+    @property
+    def handled_steps(self) -> int:
+        """How many steps' outputs were handled, counted from the start."""
+        return self.pipeline[0].step if self.pipeline else self.next_step
+
     def can_launch(self) -> bool:
-        if self.launched is not None:
+        if len(self.pipeline) >= self.depth:
             return False
         return self.computing() or self.connector.has_work(self.requests.values(), self.generation)
 
     def launch(self) -> LaunchPlan:
-        if self.launched is not None:
-            raise NothingToLaunch(f"the output of step {self.launched.step} is not handled yet")
+        if len(self.pipeline) >= self.depth:
+            raise NothingToLaunch(f"the output of step {self.pipeline[0].step} is not handled yet")
         shares = tuple(
             [
                 self._share(request)
                 for request in self.requests.values()
-                if request.phase is Phase.RUNNING and request.computed < len(request.table)
+                if request.phase is Phase.RUNNING and request.ahead < len(request.table)
             ]
         )
         step = self.next_step if shares else None
@@ -258,18 +264,18 @@ class Scheduler(Plain):
             raise NothingToLaunch("no request computes, and there is nothing to copy")
         if step is not None:
             self.next_step += 1
-            self.launched = LaunchedStep(step, {})
+            launched = LaunchedStep(step, {})
             for share in shares:
                 request = self.requests[share.request]
-                self.launched.shares[share.request] = LaunchedShare(request.computed, tuple(request.table))
+                launched.shares[share.request] = LaunchedShare(request.ahead, tuple(request.table))
+                request.ahead = len(request.table)
+            self.pipeline.append(launched)
         return plan
 
     def handle_output(self) -> None:
-        step = self.launched
-        if step is None:
+        if not self.pipeline:
             raise NotRunnable("no step is launched whose output could be handled")
-        self.launched = None
-        for request_id, share in step.shares.items():
+        for request_id, share in self.pipeline.pop(0).shares.items():
             if share.left:
                 self.device.release(share.blocks)
                 continue
@@ -289,6 +295,7 @@ class Scheduler(Plain):
                 continue
             request.jobs.discard(job.job)
             request.computed += job.loaded
+            request.ahead += job.loaded
             if request.phase is Phase.DRAINING:
                 self._drained(request)
 
@@ -324,8 +331,9 @@ class Scheduler(Plain):
             raise WrongPhase(f"request {request} is {known.phase}, not {phase}")
         return known
 
-    def _in_step(self, request: RequestId) -> bool:
-        return self.launched is not None and self.launched.carries(request)
+    def _shares(self, request: RequestId) -> list[LaunchedShare]:
+        """Its parts of launched steps, oldest first, without those that it has left."""
+        return [step.shares[request] for step in self.pipeline if step.carries(request)]
 
     def _need(self, request: Request) -> tuple[Sequence[Block], int, int]:
         """Device hits, how many fresh blocks are needed beside them, and how many are to be had.
@@ -344,7 +352,7 @@ class Scheduler(Plain):
         contents = [
             (block, Content(key, request.generation)) for block, key in zip(request.table, request.total, strict=False)
         ]
-        return PlannedShare(request.id, tuple(contents[: request.computed]), tuple(contents[request.computed :]))
+        return PlannedShare(request.id, tuple(contents[: request.ahead]), tuple(contents[request.ahead :]))
 
     def _drop_pins(self, request: Request) -> None:
         if request.pins is not None:
@@ -357,9 +365,18 @@ class Scheduler(Plain):
         self._leave(request, Phase.WAITING if request.returns else Phase.DONE)
 
     def _leave(self, request: Request, phase: Phase) -> None:
-        """The request gives up its table: to the launched step, if that still uses it, else to the pool."""
-        if self.launched is not None and self.launched.carries(request.id):
-            self.launched.shares[request.id].left = True
-        else:
-            self.device.release(request.table)
+        """The request gives up its table: to the launched steps that still use it, else to the pool.
+
+        The youngest of these takes over the request's references on the blocks that it uses; the older ones, which use
+        some of the same, get their own.
+        """
+        kept = 0
+        for share in reversed(self._shares(request.id)):
+            share.left = True
+            if not kept:
+                kept = len(share.blocks)
+                continue
+            for block in share.blocks:
+                self.device.touch(block)
+        self.device.release(request.table[kept:])
         request.vacate(phase)

@@ -11,6 +11,7 @@ OutputFrom = Literal["all", "first"]
 DISCIPLINES: tuple[Discipline, ...] = ("pinning", "fencing")
 STORE_MODES: tuple[StoreMode, ...] = ("eager", "lazy")
 OUTPUT_FROM: tuple[OutputFrom, ...] = ("all", "first")
+DEPTHS: tuple[int, ...] = (1, 2)
 FAULTS: tuple[str, ...] = ("duplicate", "loss", "forgery", "double-free")
 
 
@@ -24,12 +25,16 @@ class Contract(NamedTuple):
                  they are evicted.
     output_from  whose compute ends a step: that of `all` workers, or of the `first` alone, as engines do that take
                  the sampled tokens from one rank: the others may lag by one step, and their streams must order it.
+    depth        of the pipeline: how many steps may await their output at once. 1: the output of a step is handled
+                 before the next one is launched. 2, asynchronous scheduling: step N + 1 is launched before the output
+                 of step N is handled, on the assumption that what N computes will be there (vLLM PR 45357).
     environment  the faults that the engine promises to survive (a subset of FAULTS).
     """
 
     discipline: Discipline
     store_mode: StoreMode = "eager"
     output_from: OutputFrom = "all"
+    depth: int = 1
     environment: frozenset[str] = frozenset(FAULTS)
 
     @property
@@ -49,6 +54,8 @@ def validated(contract: Contract) -> Contract:
         raise BadScope(f"store mode {contract.store_mode!r} does not exist; use eager or lazy")
     if contract.output_from not in OUTPUT_FROM:
         raise BadScope(f"output_from {contract.output_from!r} does not exist; use all or first")
+    if contract.depth not in DEPTHS:
+        raise BadScope(f"depth {contract.depth!r} does not exist; use 1 or 2")
     unknown = contract.environment - set(FAULTS)
     if unknown:
         raise BadScope(f"fault {sorted(unknown)[0]!r} does not exist; use {', '.join(FAULTS)}")

@@ -1,9 +1,9 @@
 """Departure: how a request lets go of its blocks, and of its load."""
 
-from kvmodel.block_pool import release
+from kvmodel.block_pool import release, touch
 from kvmodel.contract import Contract
 from kvmodel.guards import guard
-from kvmodel.launched_step import Step, is_in_launched_step
+from kvmodel.launched_step import Step, is_in_launched_step, shares_of
 from kvmodel.owners import released_by_job
 from kvmodel.request import DRAINING, WAITING_AFRESH, Request
 from kvmodel.state import State, job_with, with_job, with_request, without_job
@@ -13,14 +13,19 @@ from kvmodel.transfer_job import ABANDONED, FORGOTTEN, Job, is_copied_everywhere
 def table_let_go(state: State, number: int, successor: Request) -> State:
     """The request becomes `successor` and owns its table no more.
 
-    If a launched step still computes in these blocks, the references pass to that step (vLLM PR 45357); else they
-    are released.
+    Blocks in which launched steps still compute belong to those steps until their output is handled (vLLM PR 45357):
+    the request's references pass to the youngest, and each older one gets its own. The rest is released.
     """
     table = state.requests[number].table
     requests = with_request(state, number, successor)
-    if is_in_launched_step(state.steps, number):
-        return state._replace(requests=requests, steps=tuple([_without(step, number) for step in state.steps]))
-    return state._replace(requests=requests, device=release(state.device, table))
+    if not is_in_launched_step(state.steps, number):
+        return state._replace(requests=requests, device=release(state.device, table))
+    *older, youngest = shares_of(state.steps, number)
+    device = state.device
+    for share in older:
+        device = touch(device, share.table)
+    steps = tuple([_without(step, number) for step in state.steps])
+    return state._replace(requests=requests, device=release(device, table[len(youngest.table) :]), steps=steps)
 
 
 def _without(step: Step, number: int) -> Step:

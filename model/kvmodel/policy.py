@@ -4,7 +4,7 @@ from kvmodel.actions import Admission, Launching
 from kvmodel.block_pool import Pool, take
 from kvmodel.fence import required_flush
 from kvmodel.guards import guard
-from kvmodel.launched_step import is_in_launched_step
+from kvmodel.launched_step import is_in_launched_step, reach, shares_of
 from kvmodel.prefix_cache import is_cached, longest_hit
 from kvmodel.request import RUNNING, Pins, Request
 from kvmodel.setting import Setting
@@ -52,9 +52,9 @@ def launching(setting: Setting, state: State) -> Launching:
     """Everything that wants compute gets it; everything that can be stored is; everything that must be flushed is."""
     computes = tuple(
         [
-            (number, request.computed, len(request.table))
+            (number, start, len(request.table))
             for number, request in enumerate(state.requests)
-            if request.phase == RUNNING and request.computed < len(request.table)
+            if request.phase == RUNNING and (start := reach(state.steps, number, request.computed)) < len(request.table)
         ]
     )
     stores, cursors = lazy_stores(setting, state) if setting.contract.lazy else eager_stores(setting, state)
@@ -123,12 +123,14 @@ def lazy_stores(setting: Setting, state: State) -> tuple[Stores, Cursors]:
 
 @guard
 def wants_to_grow(setting: Setting, state: State, number: int) -> bool:
-    """All its blocks are computed, and there are more to decode."""
+    """All its blocks are computed or being computed, there are more to decode, and the pipeline is deep enough: at
+    depth 1 it is in no launched step, at depth 2 in one at most."""
     request = state.requests[number]
     return (
         request.phase == RUNNING
-        and request.computed == len(request.table) < len(setting.total_keys[number])
-        and not is_in_launched_step(state.steps, number)
+        and len(request.table) < len(setting.total_keys[number])
+        and reach(state.steps, number, request.computed) == len(request.table)
+        and len(shares_of(state.steps, number)) < setting.contract.depth
     )
 
 

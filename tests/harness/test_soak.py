@@ -116,18 +116,21 @@ def test_kvoffload_passes_and_everything_happened(discipline: Discipline) -> Non
 @pytest.mark.parametrize(
     ("contract", "modes"),
     [
-        ({}, [("eager", "all"), ("eager", "first"), ("lazy", "all"), ("lazy", "first")]),
-        ({"store_mode": "lazy"}, [("lazy", "all"), ("lazy", "first")]),
-        ({"output_from": "first"}, [("eager", "first"), ("lazy", "first")]),
-        ({"store_mode": "lazy", "output_from": "first"}, [("lazy", "first")]),
+        (
+            {},
+            [("eager", "all", 1), ("eager", "first", 2), ("lazy", "all", 2), ("lazy", "first", 1), ("eager", "all", 2)],
+        ),
+        ({"store_mode": "lazy"}, [("lazy", "all", 2), ("lazy", "first", 1), ("lazy", "all", 1), ("lazy", "first", 2)]),
+        ({"output_from": "first", "depth": 2}, [("eager", "first", 2), ("lazy", "first", 2)]),
+        ({"store_mode": "lazy", "output_from": "first"}, [("lazy", "first", 1), ("lazy", "first", 2)]),
     ],
 )
 def test_modes_take_turns_and_another_than_the_default_is_kept_to(
-    contract: dict[str, Any], modes: list[tuple[str, str]], opened: Opened
+    contract: dict[str, Any], modes: list[tuple[str, str, int]], opened: Opened
 ) -> None:
     said: list[str] = []
     soak.run(job("pinning", copies=10_000_000, **contract), said.append, lambda: len(opened) > 4)
-    seen = [(setting.contract.store_mode, setting.contract.output_from) for setting, _ in opened]
+    seen = [setting.contract[1:4] for setting, _ in opened]
     assert seen == [*modes, *modes, *modes, *modes, *modes][:5]
 
 
@@ -216,7 +219,7 @@ class Replayed:
 def state(engine: Engine) -> tuple[object, ...]:
     alive = {number: request for number, request in engine.requests.items() if request.phase is not Phase.DONE}
     connector = engine.connector
-    return alive, engine.scheduler.launched, engine.device_pool, engine.host_pool, engine.jobs, connector.next_job
+    return alive, engine.scheduler.pipeline, engine.device_pool, engine.host_pool, engine.jobs, connector.next_job
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)

@@ -71,7 +71,8 @@ def serving() -> Callable[..., Serving]:
         workers: int = 1,
         store_mode: StoreMode = "eager",
         output_from: OutputFrom = "all",
+        depth: int = 1,
     ) -> Serving:
-        return Serving(Config(discipline, device_blocks, host_blocks, workers, store_mode, output_from))
+        return Serving(Config(discipline, device_blocks, host_blocks, workers, store_mode, output_from, depth))
 
     return make

@@ -30,8 +30,8 @@ def owned(engine: Engine) -> tuple[Counter[int], Counter[int]]:
         if request.pins is not None:
             device.update(request.pins.device)
             host.update(request.pins.host)
-    if engine.scheduler.launched is not None:
-        for share in engine.scheduler.launched.shares.values():
+    for step in engine.scheduler.pipeline:
+        for share in step.shares.values():
             if share.left:
                 device.update(share.blocks)
     for job in engine.jobs.values():
@@ -140,13 +140,14 @@ class Driver:
 @pytest.mark.parametrize("output_from", ["all", "first"])
 @pytest.mark.parametrize("store_mode", ["eager", "lazy"])
 @pytest.mark.parametrize("discipline", ["pinning", "fencing"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
 def test_references_and_reads(
-    serving: Make, seed: int, discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom
+    serving: Make, seed: int, depth: int, discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom
 ) -> None:
     chance = random.Random(seed)
     blocks = chance.choice([4, 5, 6]), chance.choice([2, 3, 6])
-    s = serving(discipline, *blocks, workers=2, store_mode=store_mode, output_from=output_from)
+    s = serving(discipline, *blocks, workers=2, store_mode=store_mode, output_from=output_from, depth=depth)
     driver = Driver(s, chance)
     for _ in range(3000):
         driver.command()

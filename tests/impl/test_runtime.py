@@ -17,10 +17,11 @@ from kvoffload.runtime import Runtime
 from kvoffload.step_report import StepReport
 
 MODES = [
-    (discipline, store_mode, output_from)
+    (discipline, store_mode, output_from, depth)
     for discipline in ("pinning", "fencing")
     for store_mode in ("eager", "lazy")
     for output_from in ("all", "first")
+    for depth in (1, 2)
 ]
 
 
@@ -66,16 +67,20 @@ def served(device: Device, config: Config, requests: int) -> Engine:
     return engine
 
 
-@pytest.mark.parametrize(("discipline", "store_mode", "output_from"), MODES)
-def test_on_the_free_running_ledger(discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom) -> None:
-    config = Config(discipline, 6, 4, 2, store_mode, output_from)
+@pytest.mark.parametrize(("discipline", "store_mode", "output_from", "depth"), MODES)
+def test_on_the_free_running_ledger(
+    discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom, depth: int
+) -> None:
+    config = Config(discipline, 6, 4, 2, store_mode, output_from, depth)
     engine = served(Ledger.create(2, 6, 4, gated=False), config, 100)
     assert engine.connector.next_job > 20
 
 
-@pytest.mark.parametrize(("discipline", "store_mode", "output_from"), MODES)
-def test_with_threads_and_bytes(discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom) -> None:
-    config = Config(discipline, 6, 4, 2, store_mode, output_from)
+@pytest.mark.parametrize(("discipline", "store_mode", "output_from", "depth"), MODES)
+def test_with_threads_and_bytes(
+    discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom, depth: int
+) -> None:
+    config = Config(discipline, 6, 4, 2, store_mode, output_from, depth)
     engine = served(Host(2, 6, 4, delays=3), config, 25)
     assert engine.connector.next_job > 0
 

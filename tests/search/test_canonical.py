@@ -5,6 +5,7 @@ Reductions must be sound, so the search with them is held against the search wit
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from kvmodel import Contract, Machine, Scope, State
 from kvmodel.actions import Action
 from kvmodel.block_pool import Pool
+from kvmodel.contract import Discipline
 from kvmodel.launched_step import Step
 from kvmodel.request import Pins, Request
 from kvmodel.transfer_job import NONE, STORE, Job, Pair
@@ -40,6 +42,8 @@ MACHINES = {
         ("decode", Contract(discipline), RICH._replace(decode=1, lookups=False)),
         ("lazy", Contract(discipline, "lazy"), RICH._replace(duplicates=1)),
         ("first", Contract(discipline, output_from="first"), RICH._replace(lookups=False)),
+        ("deep", Contract(discipline, depth=2), RICH._replace(decode=1)),
+        ("deep first", Contract(discipline, output_from="first", depth=2), RICH._replace(decode=1, lookups=False)),
     )
 }
 
@@ -187,24 +191,28 @@ ONCE = Scope(device_blocks=2, host_blocks=1, workers=1, prompts=("ab",), preempt
 
 @pytest.mark.parametrize("discipline", ["pinning", "fencing"])
 @pytest.mark.parametrize(
-    ("scope", "store_mode", "output_from"),
+    ("scope", "modes"),
     [
-        (ONCE, "eager", "all"),
-        (ONCE._replace(workers=2), "eager", "all"),
-        (ONCE._replace(workers=2, resets=0), "eager", "first"),
-        (ONCE._replace(device_blocks=3, decode=1, resets=0), "eager", "all"),
-        (ONCE._replace(meanings=("invalidate", "evict"), survivors=True), "eager", "all"),
-        (ONCE._replace(losses=1, double_frees=1), "eager", "all"),
-        (ONCE._replace(duplicates=1), "eager", "all"),
-        (ONCE._replace(prompts=("a", "b"), aborts=False), "lazy", "all"),
-        (ONCE._replace(device_blocks=1, prompts=("a", "b", "a"), aborts=False, resets=0), "eager", "all"),
+        (ONCE, {}),
+        (ONCE._replace(workers=2), {}),
+        (ONCE._replace(workers=2, resets=0), {"output_from": "first"}),
+        (ONCE._replace(device_blocks=3, decode=1, resets=0), {}),
+        (ONCE._replace(meanings=("invalidate", "evict"), survivors=True), {}),
+        (ONCE._replace(losses=1, double_frees=1), {}),
+        (ONCE._replace(duplicates=1), {}),
+        (ONCE._replace(prompts=("a",), decode=1), {"depth": 2}),
+        (ONCE._replace(prompts=("a",), decode=1, workers=2, resets=0), {"depth": 2, "output_from": "first"}),
+        (ONCE._replace(prompts=("a",), decode=1, meanings=("evict",), survivors=True), {"depth": 2}),
+        (ONCE._replace(prompts=("a",), decode=1, aborts=False, losses=1, resets=0), {"depth": 2, "store_mode": "lazy"}),
+        (ONCE._replace(prompts=("a", "b"), aborts=False), {"store_mode": "lazy"}),
+        (ONCE._replace(device_blocks=1, prompts=("a", "b", "a"), aborts=False, resets=0), {}),
     ],
 )
 def test_the_reduced_search_finds_one_state_of_each_orbit(
-    discipline: str, scope: Scope, store_mode: str, output_from: str, monkeypatch: pytest.MonkeyPatch
+    discipline: Discipline, scope: Scope, modes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Same verdict; and the states of the search without renaming are, renamed, exactly those of the search with it."""
-    contract = Contract(discipline, store_mode, output_from)  # type: ignore[arg-type]
+    contract = Contract(discipline, **modes)
     machine = Machine(contract, scope)
     reduced, representatives = explored(machine)
     monkeypatch.setattr(graph, "canonical", lambda contract, state: state)

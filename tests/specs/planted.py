@@ -497,7 +497,10 @@ def the_preempted_request_is_admitted_before_the_other_grows(patch: Patch) -> No
 def a_launch_is_never_made_for_stores_alone(patch: Patch) -> None:
     patch.setattr(
         "kvmodel.rules.launch.has_work",
-        lambda setting, state: launch.has_queued_load(state) or any(map(launch.wants_compute, state.requests)),
+        lambda setting, state: (
+            launch.has_queued_load(state)
+            or any(launch.wants_compute(state, number) for number in range(len(state.requests)))
+        ),
     )
 
 

@@ -6,10 +6,11 @@ from itertools import product
 from hypothesis import settings
 
 import kvproof
-from kvmodel.contract import DISCIPLINES, OUTPUT_FROM, STORE_MODES, Contract
+from kvmodel.contract import DISCIPLINES, Contract
+from kvproof.search.modes import turns
 from kvproof.targets.kvoffload import Host, KVOffload, Ledger
 
-RUNS: dict[type[KVOffload], int] = {Ledger: 20, Host: 8}
+RUNS: dict[type[KVOffload], int] = {Ledger: 10, Host: 5}
 """Runs of each case. The host device moves bytes on threads, and is slower."""
 
 
@@ -20,6 +21,7 @@ def case(target: type[KVOffload], contract: Contract) -> type[unittest.TestCase]
     return found
 
 
-for target, modes in product(RUNS, product(DISCIPLINES, STORE_MODES, OUTPUT_FROM)):
-    name = "".join(word.capitalize() for word in (target.__name__, *modes))
-    globals()[f"Test{name}"] = case(target, Contract(*modes))
+for target, discipline in product(RUNS, DISCIPLINES):
+    for contract in turns(Contract(discipline)):
+        name = "".join(str(word).capitalize() for word in (target.__name__, *contract[:4]))
+        globals()[f"Test{name}"] = case(target, contract)

@@ -22,7 +22,7 @@ SCOPE = Scope(device_blocks=3, host_blocks=2, workers=2, prompts=("ab", "ac"), l
 
 def trace(*commands: Command) -> Trace:
     return Trace(
-        contract=Contract("fencing", output_from="first", environment=frozenset({"loss"})),
+        contract=Contract("fencing", output_from="first", depth=2, environment=frozenset({"loss"})),
         scope=SCOPE,
         scope_name="s4,lookups=yes",
         target="kvoffload",
@@ -67,9 +67,11 @@ def test_the_file_is_itf(tmp_path: Path) -> None:
 def test_a_file_from_before_a_mode_existed_has_its_default() -> None:
     data = json.loads(itf.to_text(trace()))
     del data["#meta"]["kvproof"]["contract"]["output_from"]
+    del data["#meta"]["kvproof"]["contract"]["depth"]
     del data["#meta"]["kvproof"]["scope"]["lookups"]
     read = itf.from_bytes(json.dumps(data).encode(), "old")
     assert read.contract.output_from == "all"
+    assert read.contract.depth == 1
     assert read.scope.lookups is False
 
 
@@ -150,7 +152,7 @@ ABOUT = "#meta/kvproof"
         (changed(f"{ABOUT}/contract", {}), "has discipline None"),
         (changed(f"{ABOUT}/contract/discipline", "hoping"), "discipline 'hoping' does not exist"),
         (changed(f"{ABOUT}/contract/environment", ["loss", "fire"]), "fault 'fire' does not exist"),
-        (changed(f"{ABOUT}/contract/depth", 2), "has 'depth' in its contract, which this version does not know"),
+        (changed(f"{ABOUT}/contract/width", 2), "has 'width' in its contract, which this version does not know"),
         (changed(f"{ABOUT}/scope/host_blocks", 0), "host_blocks is 0"),
         (changed(f"{ABOUT}/scope/host_blocks", "2"), "has host_blocks '2'"),
         (changed(f"{ABOUT}/scope/lookups", 1), "has lookups 1 in its scope, and not true or false"),

@@ -8,13 +8,12 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from kvmodel import ACTIONS, Contract, Machine
-from kvmodel.contract import OUTPUT_FROM, STORE_MODES
 from kvproof.engines.run_of import failure_of
 from kvproof.engines.shrink import shrunk
 from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
 from kvproof.lockstep import HEALTH_CHECKS, Lockstep, Nonconforming, lockstep_class
-from kvproof.search.modes import Variant
+from kvproof.search.modes import Variant, turns
 from kvproof.targets.open_for import opener
 from kvproof.targets.registry import load
 from kvproof.targets.view import FIELDS
@@ -30,8 +29,8 @@ EXAMPLES, STEPS = 6, 150
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """Batches of runs until the planned count is reached, on past failures that `--known` lists.
 
-    Store modes and `output_from` take turns, unless the job's contract has one that is not the default. The same seed
-    gives the same commands.
+    Store modes, `output_from` and depths take turns, unless the job's contract has one that is not the default.
+    The same seed gives the same commands.
     """
     started = time.monotonic()
     target_class = load(job.target, job.device)
@@ -70,9 +69,9 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
 
 
 def _contracts(contract: Contract) -> list[Contract]:
-    if contract.store_mode != "eager" or contract.output_from != "all":
+    if contract.store_mode != "eager" or contract.output_from != "all" or contract.depth != 1:
         return [contract]
-    return [contract._replace(store_mode=mode, output_from=output) for mode in STORE_MODES for output in OUTPUT_FROM]
+    return turns(contract)
 
 
 def _batch(job: Job, cls: type[Lockstep], number: int, cut: Cut) -> Failure | None:
@@ -103,6 +102,7 @@ def _failure(job: Job, cls: type[Lockstep], cut: Cut) -> Failure:
     shorter, run, minimal = shrunk(machine, opener(job.target, job.device, machine), commands, divergence, cut)
     remark = "" if run.divergence is not None else "(It did not occur when the same commands were run again.)"
     modes = ["lazy"] * cls.contract.lazy + ["first"] * (cls.contract.output_from == "first")
+    modes += ["depth"] * (cls.contract.depth == 2)
     variant = Variant("+".join((job.scope_name, *modes)), cls.scope, cls.contract)
     found = run.divergence or divergence
     return failure_of(variant, job.target, job.engine, job.device, shorter, found, run.notes, minimal, remark)

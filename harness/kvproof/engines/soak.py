@@ -17,10 +17,11 @@ from contextlib import closing, contextmanager
 from itertools import count
 from typing import Final, NamedTuple
 
-from kvmodel.contract import STORE_MODES, Contract
+from kvmodel.contract import Contract
 from kvmodel.scope import MEANINGS, Scope, validated
 from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
+from kvproof.search.modes import turns
 from kvproof.targets.command import FREEABLE, SURVIVORS, Command
 from kvproof.targets.soaked import Setting, Soaked, Violation
 from kvproof.verdict import Result, Verdict
@@ -67,7 +68,8 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """Soak until as many copies were made as option `copies` plans. ValueError if that is no number from 1.
 
-    Both store modes and both `output_from` take turns; a contract with another than the default mode keeps to it.
+    Both store modes, both `output_from` and both depths take turns; a contract with another than the default mode keeps
+    to it.
     """
     started = time.monotonic()
     planned = _planned(job)
@@ -146,8 +148,8 @@ def _switching_often() -> Iterator[None]:
 
 def _setting(chance: random.Random, contract: Contract, episode: int) -> Setting:
     """Sizes at random; the modes take turns, so that each has its part of the plan."""
-    modes = [contract._replace(store_mode=store, output_from=of) for store in STORE_MODES for of in ("all", "first")]
-    for field in ("store_mode", "output_from"):
+    modes = turns(contract)
+    for field in ("store_mode", "output_from", "depth"):
         if getattr(contract, field) != Contract._field_defaults[field]:
             modes = [mode for mode in modes if getattr(mode, field) == getattr(contract, field)]
     device_blocks = min(chance.randint(4, 12), chance.randint(4, 12))

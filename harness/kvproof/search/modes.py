@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
-from kvmodel.contract import Contract
+from kvmodel.contract import DEPTHS, OUTPUT_FROM, STORE_MODES, Contract
 from kvmodel.scope import Scope
 
 
@@ -35,9 +35,20 @@ def _pressed(scope: Scope) -> Scope:
     return scope._replace(prompts=("a", "b"), decode=1, device_blocks=3, preempts=False, aborts=False)
 
 
+def _deep(variant: Variant) -> Variant:
+    """Asynchronous scheduling of requests of two blocks, so that one can be in two launched steps at once: the second
+    block is decoded while the first one is computed."""
+    scope = variant.scope
+    prompts = tuple([prompt[0] for prompt in scope.prompts])
+    return variant._replace(
+        contract=variant.contract._replace(depth=2), scope=scope._replace(prompts=prompts, decode=max(1, scope.decode))
+    )
+
+
 MODES: Mapping[str, Change] = {
     "lazy": _contract(lambda contract: contract._replace(store_mode="lazy")),
     "first": _contract(lambda contract: contract._replace(output_from="first")),
+    "depth": _deep,
     "lookups": _scope(lambda scope: scope._replace(lookups=True)),
     "decode": _scope(lambda scope: scope._replace(decode=1, device_blocks=scope.device_blocks + 1)),
     "pressure": _scope(_pressed),
@@ -51,8 +62,19 @@ MODES: Mapping[str, Change] = {
 }
 """Name -> how it changes a variant. Each is off in the base scopes s1 to s4."""
 
-EXCLUSIVE = frozenset({frozenset({"decode", "pressure"})})
+EXCLUSIVE = frozenset({frozenset({"decode", "pressure"}), frozenset({"decode", "depth"})})
 """Pairs of which one contains the other."""
+
+
+def turns(contract: Contract) -> list[Contract]:
+    """The contracts whose modes take turns in runs that sample: every combination, of which the first four have every
+    pair of values already."""
+    return [
+        contract._replace(store_mode=store, output_from=output, depth=DEPTHS[(first + second + flip) % 2])
+        for flip in range(2)
+        for first, store in enumerate(STORE_MODES)
+        for second, output in enumerate(OUTPUT_FROM)
+    ]
 
 
 def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[Variant]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from kvmodel import Action, Forbidden, Machine, State, policy
 from kvmodel import actions as act
-from kvmodel.launched_step import awaited
+from kvmodel.rules import launch
 from kvmodel.transfer_job import QUEUED
 from kvproof.targets.command import request_name
 from kvproof.targets.divergence import Divergence
@@ -54,7 +54,9 @@ def _overeager(machine: Machine, state: State, offer: tuple[object, ...]) -> tup
         machine.check(state, action)
     except Forbidden as forbidden:
         why = f": {forbidden.why}"
-        if isinstance(action, act.Launch) and awaited(state.steps) is None and len(state.steps) < 2:
+        setting = machine.setting
+        waits = launch.is_awaiting_output(setting, state) or launch.is_lagging(state)
+        if isinstance(action, act.Launch) and not waits:
             return "everything-drains", why
         if isinstance(action, act.Admit) and not state.requests[action.request].jobs:
             return "pinned-is-not-evicted", why
@@ -79,12 +81,18 @@ _ASKED: dict[str, Callable[[tuple[Any, ...]], Action]] = {
 
 def left_undone(machine: Machine, after: State, taken: list[Action]) -> Divergence | None:
     """After one whole scheduling call nothing of what it is for may be left: except that nobody is admitted in a
-    call that preempted, and who was admitted in this call grows in the next one."""
+    call that preempted, that who was admitted or launched in this call grows in the next one, and that a call launches
+    once however deep the pipeline is."""
     preempted = any(isinstance(action, act.PreemptUnderPressure) for action in taken)
     skipped = (act.Launch,) if preempted else (act.Launch, act.Wake, act.Grow, act.Admit)
-    admitted = [action.request for action in taken if isinstance(action, act.Admit)]
+    served = [action.request for action in taken if isinstance(action, act.Admit)]
+    launched = any(isinstance(action, act.Launch) for action in taken)
+    if launched and machine.setting.contract.depth > 1:
+        served += [share.request for step in after.steps[-1:] for share in step.shares]
     for action in machine.actions(after):
-        if isinstance(action, act.Grow) and action.request in admitted:
+        if isinstance(action, act.Grow) and action.request in served:
+            continue
+        if launched and isinstance(action, act.Launch) and machine.setting.contract.depth > 1:
             continue
         if isinstance(action, skipped) and not (isinstance(action, act.Admit) and machine.setting.scope.lookups):
             words = _offer_words(act.key(action))

@@ -63,6 +63,7 @@ def config_of(setting: Setting) -> Config:
         workers=scope.workers,
         store_mode=contract.store_mode,
         output_from=contract.output_from,
+        depth=contract.depth,
         lazy_window=scope.lazy_window,
     )
 
@@ -277,11 +278,12 @@ class KVOffload:
                     request.returns,
                 )
             )
-        launched = engine.scheduler.launched
-        shares = (
-            ()
-            if launched is None
-            else tuple([ShareView(r, share.blocks, share.first, share.left) for r, share in launched.shares.items()])
+        shares = tuple(
+            [
+                ShareView(number, share.blocks, share.first, share.left, position)
+                for position, step in enumerate(engine.scheduler.pipeline)
+                for number, share in step.shares.items()
+            ]
         )
         return View(
             tuple(device.counts),

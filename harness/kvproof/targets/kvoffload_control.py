@@ -25,13 +25,14 @@ _CONNECTOR = {"config", "host", "device", "jobs", "next_job", "queued", "storing
 
 FIELDS: dict[type, set[str]] = {
     Engine: {"config", "scheduler", "connector", "statistics"},
-    Scheduler: {"device", "connector", "requests", "launched", "next_step", "generation"},
+    Scheduler: {"device", "connector", "requests", "depth", "pipeline", "next_step", "generation"},
     PinningConnector: _CONNECTOR,
     FencingConnector: _CONNECTOR,
     BlockPool: {"counts", "following", "preceding", "free", "cache"},
     PrefixCache: {"keys", "blocks"},
     Request: {
-        "id", "prompt", "total", "phase", "table", "computed", "stored", "generation", "pins", "jobs", "returns",
+        "id", "prompt", "total", "phase", "table", "computed", "ahead", "stored", "generation", "pins", "jobs",
+        "returns",
     },
     TransferJob: {"id", "direction", "request", "pairs", "awaiting", "launched", "flush_ordered", "state"},
     LaunchedStep: {"step", "shares"},
@@ -71,19 +72,19 @@ def canonical(engine: Engine, ledger: Ledger, renaming: Renaming) -> Hashable:
     rank = [0] * len(renaming.workers)
     for new, old in enumerate(renaming.workers):
         rank[old] = new
-    launched = scheduler.launched
     return (
         _pool(scheduler.device, renaming.device),
         _pool(connector.host, renaming.host),
         connector.device is scheduler.device,
         tuple(
             [
-                (request.id, scheduler.generation - request.generation if request.generation >= 0 else -1,
+                (request.id, request.ahead,
+                 scheduler.generation - request.generation if request.generation >= 0 else -1,
                  tuple(sorted([job_name(job) for job in request.jobs])))
                 for request in scheduler.requests.values()
             ]
         ),
-        None if launched is None else scheduler.next_step - launched.step,
+        tuple([scheduler.next_step - step.step for step in scheduler.pipeline]),
         tuple(
             sorted(
                 [

@@ -91,6 +91,7 @@ class KVOffload:
                 scope.workers,
                 contract.store_mode,
                 contract.output_from,
+                contract.depth,
                 scope.lazy_window,
             )
         )

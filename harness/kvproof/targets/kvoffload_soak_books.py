@@ -225,7 +225,7 @@ class Books:
         """The engine must be stepped while a request or a transfer that holds blocks is left, and no longer."""
         left = [request_name(number) for number, request in engine.requests.items() if request.phase != Phase.DONE]
         left += [str(job) for job in self.jobs.values() if job.view != "FORGOTTEN"]
-        left += ["the output of a step"] if engine.scheduler.launched is not None else []
+        left += ["the output of a step"] if engine.scheduler.pipeline else []
         if engine.has_work() is not bool(left):
             raise Violation(
                 "work-remaining-keeps-the-engine-stepping",
@@ -265,8 +265,7 @@ class Books:
                 yield f"{request_name(number)}'s table", request.table, ()
             if request.pins is not None:
                 yield f"{request_name(number)}'s lookup", request.pins.device, request.pins.host
-        step = engine.scheduler.launched
-        if step is not None:
+        for step in engine.scheduler.pipeline:
             for number, share in step.shares.items():
                 if share.left:
                     yield f"step {step.step} for {request_name(number)}", share.blocks, ()

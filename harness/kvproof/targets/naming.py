@@ -37,6 +37,7 @@ BY_RULE = {
     "handle-output": "published-after-all-copied",
     "launch": "no-use-after-free",
     "lookup": "stale-completions-change-nothing",
+    "preempt": "every-request-can-finish",
     "wake": "reads-what-was-written",
 }
 """The property that a guard of the contract is there for, by the name of its rule: of admit and lookup, that a request

@@ -46,7 +46,7 @@ class Setting(NamedTuple):
         return (
             f"{scope.device_blocks} device and {scope.host_blocks} host blocks of {self.layers} layers, "
             f"{scope.workers} worker{'' if scope.workers == 1 else 's'}, {contract.store_mode} stores, output from "
-            f"{'the first worker' if contract.output_from == 'first' else 'all workers'}, "
+            f"{'the first worker' if contract.output_from == 'first' else 'all workers'}, depth {contract.depth}, "
             f"{'no delays' if self.delays is None else 'random delays'}"
         )
 
@@ -86,7 +86,7 @@ class Soaked(Protocol):
         ...
 
     def output_ready(self) -> bool:
-        """The launched step has run on the workers whose output ends it."""
+        """The oldest step that awaits its output has run on the workers whose output ends it."""
         ...
 
     def finishable(self) -> Sequence[int]:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 from kvmodel import Action, Machine, State
 from kvmodel import actions as act
 from kvmodel.contents import Contents
-from kvmodel.launched_step import awaited
 from kvmodel.request import Request
 from kvmodel.streams import runnable
 from kvmodel.transfer_job import FORGOTTEN, REPORTED, Pair
@@ -25,12 +24,16 @@ class JobView(NamedTuple):
 
 
 class ShareView(NamedTuple):
-    """One request's part of the launched step whose output is awaited."""
+    """One request's part of a launched step whose output is awaited.
+
+    step  which of these steps it is: 0 is the oldest, whose output is handled next
+    """
 
     request: int
     table: Blocks
     start: int
     left: bool
+    step: int = 0
 
 
 class View(NamedTuple):
@@ -45,7 +48,7 @@ class View(NamedTuple):
     device_free, host_free  free blocks, the next one to be taken first
     requests  each with phase, table, progress, pins and the jobs it waits for (ids in order)
     jobs      by id, without those that were forgotten
-    launched  the step whose output is awaited; empty: none
+    launched  what the steps compute whose output is awaited, oldest first; empty: none is awaited
     runnable  (worker, stream) whose oldest operation could run now
     contents  of every block on every worker: device, then host
     offers    what the scheduler would do next if it was asked: keys of actions
@@ -93,7 +96,6 @@ def compared_fields(target: object, view: View) -> frozenset[str]:
 
 def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) -> View:
     """What the machine says should be seen in this state."""
-    step = awaited(state.steps)
     return View(
         state.device.refs,
         state.device.keys,
@@ -116,10 +118,21 @@ def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) 
                 if job.view != FORGOTTEN
             ]
         ),
-        tuple([ShareView(s.request, s.table, s.start, s.left) for s in step.shares]) if step is not None else (),
+        _launched(state) if state.steps else (),
         tuple(runnable(state)),
         (state.device_contents, state.host_contents),
         offers,
+    )
+
+
+def _launched(state: State) -> tuple[ShareView, ...]:
+    awaiting = [step for step in state.steps if not step.handled]
+    return tuple(
+        [
+            ShareView(share.request, share.table, share.start, share.left, position)
+            for position, step in enumerate(awaiting)
+            for share in step.shares
+        ]
     )
 
 

@@ -123,7 +123,7 @@ def from_bytes(content: bytes, name: str) -> Trace:
     except UnicodeDecodeError as error:
         raise BadTrace(f"trace {name} is not UTF-8 text (byte {error.start}); it is no trace") from None
     except json.JSONDecodeError as error:
-        ended = error.pos >= len(content.rstrip()) - 1 and not error.msg.startswith("Extra data")
+        ended = error.pos >= len(content.rstrip()) - len("fals") and not error.msg.startswith("Extra data")
         what = "ends in the middle (was it cut off?)" if ended else f"is not JSON ({error.msg})"
         raise BadTrace(f"trace {name} {what} at line {error.lineno}, column {error.colno}; record it again") from None
     except (ValueError, RecursionError) as error:
@@ -170,7 +170,12 @@ class _Reader:
         self.only(fields, Contract._fields, "contract")
         values: dict[str, Any] = {"discipline": self.text(fields, "discipline")}
         for field, value in fields.items():  # an older file lacks modes that are newer than it: they had their defaults
-            values[field] = frozenset(self.texts(value, field)) if field == "environment" else self.text(fields, field)
+            if field == "environment":
+                values[field] = frozenset(self.texts(value, field))
+            elif isinstance(Contract._field_defaults.get(field), int):
+                values[field] = self.number(fields, field)
+            else:
+                values[field] = self.text(fields, field)
         try:
             return contracts.validated(Contract(**values))
         except BadScope as error:

@@ -5,23 +5,23 @@ from kvmodel.block_pool import take, touch
 from kvmodel.fence import required_flush
 from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
-from kvmodel.launched_step import Share, Step, awaited
-from kvmodel.request import RUNNING, Request
+from kvmodel.launched_step import Share, Step, reach
+from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
 from kvmodel.state import State
 from kvmodel.transfer_job import LAUNCHED, LIVE, NONE, STORE, Job, is_queued
 
 
 @guard
-def is_awaiting_output(state: State) -> bool:
-    """Depth 1: the output of a step is handled before the next one is launched."""
-    return awaited(state.steps) is not None
+def is_awaiting_output(setting: Setting, state: State) -> bool:
+    """As many outputs are awaited as the pipeline is deep: one must be handled before the next step is launched."""
+    return bool(state.steps) and sum([not step.handled for step in state.steps]) >= setting.contract.depth
 
 
 @guard
 def is_lagging(state: State) -> bool:
-    """A worker has not run the step before the last one: it may lag by one step and no more."""
-    return len(state.steps) > 1
+    """A worker has not run two steps whose output is handled: it may lag by one step and no more."""
+    return len(state.steps) > 1 and state.steps[1].handled
 
 
 @guard
@@ -30,25 +30,27 @@ def has_queued_load(state: State) -> bool:
 
 
 @guard
-def wants_compute(request: Request) -> bool:
-    return request.phase == RUNNING and request.computed < len(request.table)
+def wants_compute(state: State, number: int) -> bool:
+    """It has blocks that are not computed, and that no launched step computes."""
+    request = state.requests[number]
+    return request.phase == RUNNING and reach(state.steps, number, request.computed) < len(request.table)
 
 
 @guard
 def has_work(setting: Setting, state: State) -> bool:
     """A launch would carry compute, a load or a store. What is to be flushed alone is no reason for one."""
-    if has_queued_load(state) or any(wants_compute(request) for request in state.requests):
+    if has_queued_load(state) or any(wants_compute(state, number) for number in range(len(state.requests))):
         return True
     stores, _ = policy.lazy_stores(setting, state) if setting.contract.lazy else policy.eager_stores(setting, state)
     return bool(stores)
 
 
 def offered(setting: Setting, state: State) -> bool:
-    return not is_awaiting_output(state) and not is_lagging(state) and has_work(setting, state)
+    return not is_awaiting_output(setting, state) and not is_lagging(state) and has_work(setting, state)
 
 
 def check(setting: Setting, state: State, action: actions.Launch) -> None:
-    if is_awaiting_output(state) or is_lagging(state):
+    if is_awaiting_output(setting, state) or is_lagging(state):
         raise Forbidden("launch", "a step is launched before the one before it is done")
     if action.choice is None:
         if not has_work(setting, state):
@@ -62,7 +64,8 @@ def _check_choice(setting: Setting, state: State, choice: actions.Launching) -> 
     computed = {number: (start, end) for number, start, end in choice.computes}
     for number, (start, end) in computed.items():
         request = state.requests[number]
-        if request.phase != RUNNING or start != request.computed or not start < end <= len(request.table):
+        first = reach(state.steps, number, request.computed)
+        if request.phase != RUNNING or start != first or not start < end <= len(request.table):
             raise Forbidden("launch", f"request {number} computes blocks {start} to {end}, which are not its next ones")
     live = {pair.key for job in state.jobs if job.direction == STORE and job.view == LIVE for pair in job.pairs}
     taken: set[int] = set()
@@ -95,14 +98,15 @@ def _check_choice(setting: Setting, state: State, choice: actions.Launching) -> 
 
 
 def _holds_key(setting: Setting, state: State, computed: dict[int, tuple[int, int]], block: int, key: int) -> bool:
-    """The block is cached under the key, or stands for it in a running request's table once this launch has run."""
+    """The block is cached under the key, or stands for it in a running request's table once this launch has run, and
+    those before it: a store waits for them all."""
     if state.device.keys[block] == key:
         return True
     for number, request in enumerate(state.requests):
         if request.phase == RUNNING and not request.outdated and block in request.table:
             position = request.table.index(block)
             if setting.total_keys[number][position] == key:
-                return position < computed.get(number, (0, request.computed))[1]
+                return position < computed.get(number, (0, reach(state.steps, number, request.computed)))[1]
     return False
 
 

@@ -4,6 +4,7 @@ from kvmodel import actions, policy
 from kvmodel.departure import loading_left, table_let_go
 from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
+from kvmodel.launched_step import is_in_launched_step
 from kvmodel.request import LOADING, RUNNING, WAITING_AFRESH, Request
 from kvmodel.setting import Setting
 from kvmodel.state import State
@@ -33,8 +34,12 @@ def apply(setting: Setting, state: State, action: actions.Preempt) -> State:
 
 
 def check_under_pressure(setting: Setting, state: State, action: actions.PreemptUnderPressure) -> None:
+    """Somebody is preempted for the blocks that it frees: preempting a request of a launched step frees none before the
+    output is handled, and a scheduler that goes on to the next victim preempts all for nothing (vLLM PR 49675)."""
     if state.requests[action.request].phase != RUNNING:
         raise Forbidden("preempt", f"request {action.request} does not run")
+    if is_in_launched_step(state.steps, action.request):
+        raise Forbidden("preempt", f"request {action.request} is in a launched step: preempting it frees nothing yet")
 
 
 def under_pressure(setting: Setting, state: State) -> int | None:
