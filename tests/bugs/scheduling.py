@@ -44,12 +44,11 @@ BUGS = (
         mechanism="A request that leaves a launched step gives its blocks back while the step still writes them.",
         source=_45357,
         file="scheduler.py",
-        old="""            self.launched.shares[request.id].left = True
-        else:
-            self.device.release(request.table)
+        old="""            if not kept:
+                kept = len(share.blocks)
+                continue
 """,
-        new="""            del self.launched.shares[request.id]
-        self.device.release(request.table)
+        new="""            continue
 """,
         discipline="pinning",
         variant="s1",
@@ -75,8 +74,8 @@ BUGS = (
         mechanism="A preempted request keeps its store cursor, and never stores those blocks again.",
         source="planted",
         file="request.py",
-        old="        self.computed = 0\n        self.stored = 0\n",
-        new="        self.computed = 0\n",
+        old="        self.ahead = 0\n        self.stored = 0\n",
+        new="        self.ahead = 0\n",
         discipline="pinning",
         variant="s1",
         property="every-full-block-is-stored-or-refused",

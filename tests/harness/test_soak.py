@@ -189,7 +189,7 @@ class Replayed:
 
     def __init__(self, setting: Setting) -> None:
         contract, scope = setting.contract, setting.scope
-        modes = contract.store_mode, contract.output_from, scope.lazy_window
+        modes = contract.store_mode, contract.output_from, contract.depth, scope.lazy_window
         sizes = scope.device_blocks, scope.host_blocks, scope.workers
         self.keys = sequences(scope)
         self.ledger = Ledger.create(scope.workers, scope.device_blocks, scope.host_blocks)
@@ -393,12 +393,11 @@ def survivors_publish(patch: Patch) -> None:
     right = Scheduler.handle_output
 
     def handle_output(self: Scheduler) -> None:
-        step = self.launched
+        shares = dict(self.pipeline[0].shares) if self.pipeline else {}
         right(self)
-        if step is not None:
-            for number, share in step.shares.items():
-                for index in range(share.first, len(share.blocks) * (not share.left)):
-                    self.device.cache.publish(share.blocks[index], self.requests[number].total[index])
+        for number, share in shares.items():
+            for index in range(share.first, len(share.blocks) * (not share.left)):
+                self.device.cache.publish(share.blocks[index], self.requests[number].total[index])
 
     patch.setattr(Scheduler, "handle_output", handle_output)
 
