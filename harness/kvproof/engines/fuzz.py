@@ -8,11 +8,13 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from kvmodel import ACTIONS, Contract, Machine
+from kvproof.engines import walks
 from kvproof.engines.run_of import failure_of
 from kvproof.engines.shrink import shrunk
 from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
 from kvproof.lockstep import HEALTH_CHECKS, Lockstep, Nonconforming, lockstep_class
+from kvproof.obligations.runs import is_watched
 from kvproof.search.modes import Variant, turns
 from kvproof.targets.open_for import opener
 from kvproof.targets.registry import load
@@ -34,6 +36,8 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """
     started = time.monotonic()
     target_class = load(job.target, job.device)
+    if is_watched(target_class):
+        return walks.run(job, progress, cut)
     planned = job.options.get("commands", COMMANDS)
     assert isinstance(planned, int)
     classes = [lockstep_class(target_class, contract, job.scope) for contract in _contracts(job.contract)]

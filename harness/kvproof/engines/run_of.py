@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from kvmodel import Action, Machine, State
 from kvmodel.actions import Reset
@@ -11,6 +11,8 @@ from kvmodel.contract import Discipline
 from kvmodel.machine import RULES
 from kvmodel.rules import reset_fencing, reset_pinning
 from kvproof.failure import Failure, Minimal
+from kvproof.obligations.runs import is_watched, run_of_watched
+from kvproof.obligations.watched import Watched
 from kvproof.search.modes import Variant
 from kvproof.targets.command import Command
 from kvproof.targets.dangers import NEXT
@@ -55,7 +57,8 @@ def run_of(
     """Perform the commands one by one until one cannot be accounted for, or until one may not be `given`.
 
     Commands that make no sense here (a report of a job that was not copied, say) are performed too, unless `given`
-    says otherwise: a target refuses them, and `explain` wants it to.
+    says otherwise: a target refuses them, and `explain` wants it to. A watched target is held to its obligations
+    instead, and is only given what can be given to it; the machine's state stays the initial one.
     """
     notes: list[str] = []
     state = machine.initial()
@@ -63,6 +66,9 @@ def run_of(
     if isinstance(target, Crashed):
         return RunOf(0, (), state, crashed(None, target))
     try:
+        if is_watched(target):
+            done, watched_notes, found = run_of_watched(cast(Watched, target), commands, cut)
+            return RunOf(done, watched_notes, state, found)
         divergence = at_start(machine, target)
         if divergence is not None:
             return RunOf(0, (), state, divergence)

@@ -67,6 +67,8 @@ VERBS: Mapping[str, tuple[Parameter, ...]] = {
     "report_all": (_WORKER,),
     "wake": (_REQUEST,),
     "handle_output": (),
+    # all of that which needs nobody to ask for it, until nothing is left to do
+    "drain": (),
     # the environment's faults
     "duplicate_report": (_WORKER, _JOB),
     "lose_report": (_WORKER, _JOB),

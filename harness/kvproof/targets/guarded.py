@@ -70,7 +70,8 @@ def started(open_target: Callable[[], Target]) -> Target | Crashed:
     target = _guarded(open_target)
     if isinstance(target, Crashed):
         return target
-    missing = [part for part in PARTS if not hasattr(target, part)]
+    parts = [("books" if part == "view" and hasattr(target, "watched") else part) for part in PARTS]
+    missing = [part for part in parts if not hasattr(target, part)]
     if missing:
         return Crashed(MALFORMED, f"{type(target).__name__} is no target, it has no {' and no '.join(missing)}")
     return cast(Target, target)
@@ -111,6 +112,11 @@ def offered(target: Offering) -> frozenset[tuple[object, ...]] | Crashed:
     return Crashed(MALFORMED, f"offers answered {_shown(offers)}, which is no frozenset of keys of actions")
 
 
+def guarded(call: Callable[[], object]) -> object:
+    """What a call into a target returns, or the crash that it is."""
+    return _guarded(call)
+
+
 def _patience(target: object) -> float:
     patience: float = getattr(target, "patience_s", PATIENCE_S)
     return patience
@@ -122,9 +128,9 @@ def _guarded(call: Callable[[], object], patience_s: float = PATIENCE_S) -> obje
         return call()
     except _NoAnswer as error:
         _watch.hung = True
-        return Crashed("Hang", f"no answer within {patience_s:g} s{_place(error)}")
+        return Crashed("Hang", f"no answer within {patience_s:g} s{_place(error)}", _function(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 (to find what a target raises is what we are here for)
-        return Crashed(type(error).__name__, f"{_words(error)}{_place(error)}")
+        return Crashed(type(error).__name__, f"{_words(error)}{_place(error)}", _function(error))
     finally:
         _watch.stop()
 
@@ -138,9 +144,19 @@ def _words(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
+    frame = _frame(error)
+    return f" ({Path(frame.filename).name}:{frame.lineno})" if frame is not None else ""
+
+
+def _function(error: BaseException) -> str:
+    frame = _frame(error)
+    return frame.name if frame is not None else ""
+
+
+def _frame(error: BaseException) -> traceback.FrameSummary | None:
     """Where it was raised: the innermost frame that is not of this module."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return frames[-1] if frames else None
 
 
 def _shown(value: object) -> str:

@@ -15,6 +15,9 @@ def opener(target: str, device: str, machine: Machine) -> Callable[[], Target]:
 
         return lambda: MachineTarget(machine.setting)
     target_class = load(target, device)
+    prepare = getattr(target_class, "prepare", None)
+    if prepare is not None:
+        prepare(machine.setting)
     return lambda: opened(target_class, machine.setting)
 
 

@@ -27,10 +27,12 @@ class Crashed(NamedTuple):
     """An undocumented exception, a failed assertion or a hang: always a violation.
 
     error  name of the exception's class, or `Hang`; message: its text and where it was raised
+    function  in which it was raised, where that is known
     """
 
     error: str
     message: str
+    function: str = ""
 
 
 Outcome = Answer | Refused | Crashed

@@ -83,7 +83,7 @@ def load(spec: str, device: str = "") -> type[Any]:
             found = getattr(_module_of_file(Path(place)) if place.endswith(".py") else _module(place), attribute)
         else:
             found = _entry(spec, device).load()
-    except UnknownTarget:
+    except BadUsage:  # UnknownTarget, and what a target says of its own of where it cannot run
         raise
     except Exception as error:  # anything may happen while a foreign module is imported
         raise UnknownTarget(f"target {spec} cannot be imported ({_one_line(error)})") from error

@@ -17,6 +17,7 @@ class Target(Protocol):
 
     A class may also have
     disciplines  those that it follows, as names; else its `contract`; else both are checked
+    prepare      a classmethod that takes a Setting, for what is done once for all of its targets and may take its time
     patience_s   seconds after which a call that does not come back counts as a hang (10)
     and the methods of Offering, Snapshotting and Restarting, below: the product search needs the first two.
     """

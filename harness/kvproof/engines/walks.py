@@ -1,0 +1,65 @@
+"""fuzz for watched targets: random walks until the planned count of commands; what fails is shrunk."""
+
+import time
+from collections.abc import Callable
+
+from kvmodel import Machine
+from kvproof.engines.run_of import failure_of
+from kvproof.engines.shrink import shrunk
+from kvproof.failure import Failure, fingerprint
+from kvproof.job import Cut, Job, Progress
+from kvproof.obligations.walk import Walk, walk
+from kvproof.obligations.watched import Unreadable
+from kvproof.search.modes import Variant
+from kvproof.targets.open_for import opener
+from kvproof.targets.target import Target
+from kvproof.verdict import Result, Verdict
+
+COMMANDS = 20_000
+"""Commands that a run plans, unless the job's option `watched` says otherwise."""
+
+
+def run(job: Job, progress: Progress, cut: Cut) -> Result:
+    """Walks until the planned count, on past failures that `--known` lists. The same seed gives the same walks."""
+    started = time.monotonic()
+    planned, known = job.options.get("watched", COMMANDS), job.options.get("known", ())
+    assert isinstance(planned, int)
+    assert isinstance(known, tuple)
+    open_target = opener(job.target, job.device, Machine(job.contract, job.scope))
+    performed = walked = 0
+    seen: Failure | None = None
+    try:
+        while performed < planned:
+            if cut():
+                detail = f"cut short after {performed:,} of {planned:,} commands"
+                return job.result(Verdict.UNDETERMINED, time.monotonic() - started, detail=detail)
+            found = walk(open_target, job.seed * 1_000_003 + walked)
+            performed, walked = performed + len(found.commands), walked + 1
+            progress(f"{performed:,} of {planned:,} commands")
+            divergence = found.divergence
+            if divergence is None:
+                continue
+            identifier = fingerprint(divergence.property, job.target, divergence.cause)
+            if seen is not None and identifier in known:
+                continue
+            failure = _failure(job, open_target, found, cut)
+            if identifier not in known:
+                counts = {"commands": performed, "planned_commands": planned}
+                return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure, counts=counts)
+            seen = failure
+    except Unreadable as error:
+        return job.result(Verdict.ERROR, time.monotonic() - started, detail=str(error))
+    counts = {"commands": performed, "planned_commands": planned}
+    detail = f"{performed:,} commands in {walked:,} walks"
+    verdict = Verdict.PASSED if seen is None else Verdict.REFUTED
+    return job.result(verdict, time.monotonic() - started, detail=detail, failure=seen, counts=counts)
+
+
+def _failure(job: Job, open_target: Callable[[], Target], found: Walk, cut: Cut) -> Failure:
+    assert found.divergence is not None
+    machine = Machine(job.contract, job.scope)
+    shorter, run, minimal = shrunk(machine, open_target, found.commands, found.divergence, cut)
+    remark = "" if run.divergence is not None else "(It did not occur when the same commands were run again.)"
+    variant = Variant(job.scope_name, job.scope, job.contract)
+    divergence = run.divergence or found.divergence
+    return failure_of(variant, job.target, job.engine, job.device, shorter, divergence, run.notes, minimal, remark)

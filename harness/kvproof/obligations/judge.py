@@ -1,0 +1,253 @@
+"""Which obligation a watched target has broken, if any, after a command."""
+
+from collections import Counter
+from typing import Any, cast
+
+from kvmodel.actions import Reset
+from kvproof.obligations.watched import Books, Pool, Unreadable, Watched
+from kvproof.obligations.workers import AGES, Misread
+from kvproof.targets.command import Command, request_name
+from kvproof.targets.divergence import Divergence
+from kvproof.targets.explain import crashed
+from kvproof.targets.guarded import carried_out, guarded
+from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
+
+ROUNDS_WITHOUT_END = 100
+"""How often the engine steps, with every copy run and reported before, and no request ends, until it is said to hang: a
+request of our scopes needs some ten steps."""
+
+_MISREADS = {
+    "unwritten": ("reads-what-was-written", "which nobody has written"),
+    "other": ("reads-what-was-written", "which holds something else"),
+    "old": ("true-reset-serves-nothing-old", "which was computed before a reset that answered True"),
+}
+
+
+class Judged:
+    """A watched target, and what is wrong with it so far."""
+
+    def __init__(self, target: Watched) -> None:
+        self.target = target
+
+    def perform(self, command: Command) -> tuple[Outcome, Divergence | None]:
+        """Give one command, and judge what came of it. A drain is many steps; the first that breaks something ends it.
+        Raises Unreadable where the adapter does not know this engine."""
+        if command.verb == "drain":
+            return self._drained(command)
+        outcome = carried_out(cast(Any, self.target), command)
+        return outcome, self._judged(command, outcome)
+
+    def _judged(self, command: Command, outcome: Outcome) -> Divergence | None:
+        if isinstance(outcome, Crashed):
+            return _crashed(command, outcome)
+        if self.target.workers.misreads:
+            return _misread(command, self.target.workers.misreads[0])
+        books = guarded(self.target.books)
+        if isinstance(books, Crashed):
+            return _crashed(command, books)
+        assert isinstance(books, Books)
+        found = _miscounted(command, books) or self._unowned(command, books) or self._mispublished(command, books)
+        if found is None and command.verb == "reset":
+            found = self._reset(command, outcome, books)
+        return found
+
+    def _reset(self, command: Command, outcome: Answer | Refused, books: Books) -> Divergence | None:
+        """True ages what every block holds, if the weights changed; False, and a refusal, want a cause."""
+        workers = self.target.workers
+        whole = "device" not in command.args
+        if isinstance(outcome, Answer) and outcome.value is True:
+            if whole and command.args[0] == "invalidate":
+                workers.age += 1
+                return self._mispublished(command, books)
+            return None
+        if books.tables or workers.unfinished():
+            return None
+        return _divergence(
+            "false-reset-has-a-cause",
+            "The reset did not answer True, although no request holds a block and no copy is under way.",
+            "answered True",
+            "answered False" if isinstance(outcome, Answer) else f"refused: {outcome.reason}",
+            ("reset", "False without a cause"),
+        )
+
+    def _unowned(self, command: Command, books: Books) -> Divergence | None:
+        """Under pinning: a block of an unreported copy that has no owner."""
+        if not self.target.copies_own_blocks:
+            return None
+        for rank in self.target.workers.ranks:
+            for copy in (*rank.store, *rank.load, *rank.copied):
+                device, host = (0, 1) if copy.direction == "store" else (1, 0)
+                for pair in copy.pairs:
+                    for pool, tier, block in ((books.device, "device", pair[device]), (books.host, "host", pair[host])):
+                        if pool is not None and not pool.refs[block]:
+                            return _divergence(
+                                "no-use-after-free",
+                                f"{tier.capitalize()} block {block} has no owner while a {copy.direction} uses it.",
+                                f"{tier[0]}{block} is kept until job {copy.job} is reported",
+                                f"{tier[0]}{block} references 0",
+                                ("unowned", tier, copy.direction),
+                            )
+        return None
+
+    def _mispublished(self, command: Command, books: Books) -> Divergence | None:
+        """What the host would serve, and some worker does not hold."""
+        age = self.target.workers.age
+        for block, prefixes in books.published or ():
+            for worker, rank in enumerate(self.target.workers.ranks):
+                held = rank.host[block]
+                if held == [prefix * AGES + age for prefix in prefixes]:
+                    continue
+                aged = [content // AGES for content in held] == list(prefixes)
+                name = "true-reset-serves-nothing-old" if aged else "published-after-all-copied"
+                what = "what was computed before a reset that answered True" if aged else "something else"
+                return _divergence(
+                    name,
+                    f"Host block {block} can be hit, and holds {what} on worker {worker}.",
+                    f"h{block} holds what its key says on every worker",
+                    f"h{block} does not on w{worker}",
+                    ("published", "old" if aged else "other"),
+                )
+        return None
+
+    # Draining: everything that needs nobody to ask for it, until nothing is left.
+
+    def _drained(self, command: Command) -> tuple[Outcome, Divergence | None]:
+        since, waiting, steps = 0, -1, 0
+        while True:
+            for inner in self._running():
+                outcome, found = self.perform(inner)
+                if found is not None:
+                    return outcome, _during(found)
+            books = guarded(self.target.books)
+            if isinstance(books, Crashed):
+                return books, _crashed(command, books)
+            assert isinstance(books, Books)
+            enabled = {offered.verb: offered for offered in self.target.enabled()}
+            step = enabled.get("handle_output") or enabled.get("schedule")
+            if step is None or (step.verb == "schedule" and not books.busy):
+                return Answer(f"{steps} steps"), self._at_rest(books)
+            since = 0 if len(books.unfinished) != waiting else since + 1
+            waiting = len(books.unfinished)
+            if since > 2 * ROUNDS_WITHOUT_END:
+                return Answer(f"{steps} steps"), _hung(books)
+            outcome, found = self.perform(step)
+            steps += step.verb == "schedule"
+            if found is not None:
+                return outcome, _during(found)
+
+    def _running(self) -> list[Command]:
+        """Every operation that can run, again and again, until none can."""
+        workers = self.target.workers
+        return [
+            Command("run", (worker, stream))
+            for worker, rank in enumerate(workers.ranks)
+            for stream, operations in (("compute", rank.compute), ("store", rank.store), ("load", rank.load))
+            for _ in operations
+        ]
+
+    def _at_rest(self, books: Books) -> Divergence | None:
+        """The engine has come to rest: nobody may be waiting, and nothing may be held."""
+        if books.unfinished:
+            names = ", ".join(map(request_name, books.unfinished))
+            return _divergence(
+                "work-remaining-keeps-the-engine-stepping",
+                f"The engine has nothing more to do, and request {names} is not finished.",
+                "goes on stepping",
+                "at rest",
+                ("rest", "unfinished"),
+            )
+        for tier, pool in (("device", books.device), ("host", books.host)):
+            for block, count in enumerate(pool.refs if pool is not None else ()):
+                if count and block not in pool.permanent:  # type: ignore[union-attr]
+                    return _divergence(
+                        "owners-account-for-references",
+                        f"{tier.capitalize()} block {block} counts {count} references when everything has ended.",
+                        f"{tier[0]}{block} references 0",
+                        f"{tier[0]}{block} references {count}",
+                        ("rest", tier, "leaked"),
+                    )
+        return None
+
+
+def _crashed(command: Command, outcome: Crashed) -> Divergence:
+    """The same crash elsewhere is another one: the function that raised it is part of its cause."""
+    if outcome.error == Unreadable.__name__:
+        raise Unreadable(outcome.message)
+    found = crashed(command, outcome)
+    return found._replace(cause=(*found.cause, outcome.function))
+
+
+def _during(found: Divergence) -> Divergence:
+    return found._replace(sentence=f"While it drained: {found.sentence}")
+
+
+def _hung(books: Books) -> Divergence:
+    if books.unfinished:
+        names = ", ".join(map(request_name, books.unfinished))
+        return _divergence(
+            "every-request-can-finish",
+            f"The engine goes on stepping with every copy run and reported, and request {names} never finishes.",
+            "every request finishes",
+            f"{names} unfinished after {ROUNDS_WITHOUT_END} more steps",
+            ("hang", "request"),
+        )
+    return _divergence(
+        "everything-drains",
+        "The engine goes on stepping for ever, with no request and every copy run and reported.",
+        "comes to rest",
+        f"busy after {ROUNDS_WITHOUT_END} more steps",
+        ("hang", "engine"),
+    )
+
+
+def _misread(command: Command, misread: Misread) -> Divergence:
+    name, what = _MISREADS[misread.what]
+    who = request_name(misread.request)
+    where = f"token {misread.token} in device block {misread.block} of worker {misread.worker}"
+    return _divergence(
+        name,
+        f"The compute of request {who} read {where}, {what}.",
+        f"{who} reads what was computed for it",
+        f"d{misread.block} of w{misread.worker}: {misread.what}",
+        ("misread", misread.what),
+    )
+
+
+def _miscounted(command: Command, books: Books) -> Divergence | None:
+    for tier, pool in (("device", books.device), ("host", books.host)):
+        found = None if pool is None else _pool(tier, pool)
+        if found is not None:
+            return found
+    owners = Counter(block for _, table in books.tables for block in table)
+    for block, count in owners.items():
+        if books.device is not None and books.device.refs[block] < count and block not in books.device.permanent:
+            return _divergence(
+                "owners-account-for-references",
+                f"Device block {block} counts {books.device.refs[block]} references and is in the tables of {count}.",
+                f"d{block} references at least {count}",
+                f"d{block} references {books.device.refs[block]}",
+                ("owners", "device"),
+            )
+    return None
+
+
+def _pool(tier: str, pool: Pool) -> Divergence | None:
+    queued = Counter(pool.free)
+    for block, count in enumerate(pool.refs):
+        if block in pool.permanent:
+            continue
+        if count < 0 or queued[block] != (count == 0):
+            return _divergence(
+                "no-double-free" if queued[block] > 1 or count < 0 else "free-means-unowned",
+                f"{tier.capitalize()} block {block} counts {count} references and stands {queued[block]} times in the "
+                "free queue.",
+                f"{tier[0]}{block} is free if and only if it has no owner, once",
+                f"{tier[0]}{block} references {count}, free {queued[block]} times",
+                ("pool", tier),
+            )
+    return None
+
+
+def _divergence(name: str, sentence: str, contract: str, target: str, cause: tuple[str, ...]) -> Divergence:
+    rule = Reset if cause[0] == "reset" else None
+    return Divergence(name, sentence, (contract,), (target,), rule, cause)

@@ -1,0 +1,71 @@
+"""A watched target: an engine that is held to its obligations, and not taken through the machine."""
+
+from typing import NamedTuple, Protocol
+
+from kvproof.obligations.workers import Workers
+from kvproof.targets.command import Command
+from kvproof.targets.outcome import Outcome
+
+Blocks = tuple[int, ...]
+
+
+class Unreadable(Exception):
+    """The adapter does not know this engine, by the name of what it misses: no violation, but an error."""
+
+
+class Pool(NamedTuple):
+    """One tier's blocks as the engine counts them. free: its free queue, in order; permanent: blocks that are never
+    given to anybody (a null block)."""
+
+    refs: Blocks
+    free: Blocks
+    permanent: frozenset[int] = frozenset()
+
+
+class Books(NamedTuple):
+    """What the engine's own books say now.
+
+    device, host  its pools; None: not shown
+    tables     (request, its device blocks) of every request that holds any
+    unfinished requests that the client still waits for
+    busy       whether the engine would go on stepping by itself
+    published  (host block, name of the prefix up to each of its tokens) of everything that the host tier would serve;
+               None: not shown
+    """
+
+    device: Pool | None
+    host: Pool | None
+    tables: tuple[tuple[int, Blocks], ...]
+    unfinished: Blocks
+    busy: bool
+    published: tuple[tuple[int, tuple[int, ...]], ...] | None = None
+
+
+class Watched(Protocol):
+    """What such an adapter provides, beside the methods of `kvproof.targets.target.StepTarget` for its verbs.
+
+    watched  always True: by this it is known
+    workers  the simulated workers, to which the adapter submits whatever the engine launches
+    """
+
+    watched: bool
+    workers: Workers
+    copies_own_blocks: bool
+    """Whether the engine promises that a copy's blocks have an owner until it is reported (pinning), rather than that
+    whoever reuses them waits for the copy (fencing)."""
+
+    def enabled(self) -> list[Command]:
+        """What a client or the environment may do now, in a stable order. `drain` is always possible, and not
+        listed."""
+        ...
+
+    def perform(self, command: Command) -> Outcome:
+        """Carry out one of them. The value of the Answer is the engine's answer to a reset, else a few words that say
+        what it did."""
+        ...
+
+    def books(self) -> Books:
+        """What is seen now."""
+        ...
+
+    def close(self) -> None: ...

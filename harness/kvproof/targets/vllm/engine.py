@@ -1,0 +1,261 @@
+"""vLLM's Scheduler, driven through its public methods in the order in which vLLM's engine core calls them.
+
+One step at a time: schedule, execute on every worker, handle the output; aborts may come before the output is handled,
+everything else between steps. The worker side of the connector is vLLM's own too; only the copies are simulated.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kvmodel.scope import Scope
+from kvproof.obligations.workers import Share, Workers
+from kvproof.targets.vllm.release import Release, installed
+
+RELEASE: Release = installed()  # before vllm is imported
+
+import torch  # noqa: E402
+from vllm.config import (  # noqa: E402
+    CacheConfig,
+    DeviceConfig,
+    KVTransferConfig,
+    ModelConfig,
+    ParallelConfig,
+    SchedulerConfig,
+    VllmConfig,
+)
+from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory  # noqa: E402
+from vllm.distributed.kv_transfer.kv_connector.utils import KVOutputAggregator  # noqa: E402
+from vllm.distributed.kv_transfer.kv_connector.v1 import KVConnectorRole  # noqa: E402
+from vllm.sampling_params import SamplingParams  # noqa: E402
+from vllm.utils.hashing import sha256  # noqa: E402
+from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash  # noqa: E402
+from vllm.v1.core.sched.scheduler import Scheduler  # noqa: E402
+from vllm.v1.kv_cache_interface import (  # noqa: E402
+    FullAttentionSpec,
+    KVCacheConfig,
+    KVCacheGroupSpec,
+    KVCacheTensor,
+)
+from vllm.v1.outputs import KVConnectorOutput, ModelRunnerOutput  # noqa: E402
+from vllm.v1.request import Request, RequestStatus  # noqa: E402
+from vllm.v1.structured_output import StructuredOutputManager  # noqa: E402
+
+logging.getLogger("vllm").setLevel(logging.ERROR)
+"""Each of the many engines that are opened would warn of the same things again."""
+
+TOKENS_PER_BLOCK = 2
+"""The smallest at which a block can be half written."""
+
+TOKENS_PER_STEP = 6
+"""A step's budget: longer prompts, and several at once, are computed in chunks."""
+
+LONGEST = 256
+"""Tokens of the longest request."""
+
+LAYER = "layer"
+
+
+@dataclass(frozen=True)
+class Built:
+    """What is made once for all engines of one size."""
+
+    config: VllmConfig
+    cache: KVCacheConfig
+    grammars: StructuredOutputManager
+    hasher: Callable[[Request], Any]
+
+
+def spec() -> FullAttentionSpec:
+    return FullAttentionSpec(block_size=TOKENS_PER_BLOCK, num_kv_heads=1, head_size=1, dtype=torch.float32)
+
+
+def bytes_per_block() -> int:
+    """Bytes of one block on one worker."""
+    return int(spec().page_size_bytes)
+
+
+@cache
+def built(connector: str, extra: tuple[tuple[str, Any], ...], device_blocks: int, workers: int) -> Built:
+    """vLLM's configuration for one connector. One device block more than asked for: vLLM's null block."""
+    blocks = device_blocks + 1
+    model = ModelConfig(
+        model=str(Path(__file__).with_name("model")),
+        skip_tokenizer_init=True,
+        dtype="float16",
+        max_model_len=LONGEST,
+        seed=0,
+    )
+    cache_config = CacheConfig(block_size=TOKENS_PER_BLOCK, enable_prefix_caching=True)
+    cache_config.num_gpu_blocks = blocks
+    config = VllmConfig(
+        model_config=model,
+        cache_config=cache_config,
+        scheduler_config=SchedulerConfig(
+            max_num_seqs=4,
+            max_num_batched_tokens=TOKENS_PER_STEP,
+            max_model_len=LONGEST,
+            is_encoder_decoder=False,
+            enable_chunked_prefill=True,
+            async_scheduling=False,
+        ),
+        parallel_config=ParallelConfig(tensor_parallel_size=workers),
+        kv_transfer_config=KVTransferConfig(
+            kv_connector=connector,
+            kv_role="kv_both",
+            kv_connector_module_path="kvproof.targets.vllm.recording",
+            kv_connector_extra_config=dict(extra),
+        ),
+        device_config=DeviceConfig("cpu"),
+    )
+    size = bytes_per_block() * blocks
+    if RELEASE.tensors_have_strides:
+        tensor = KVCacheTensor(size=size, layers=[LAYER], layer_stride=size, block_stride=bytes_per_block())
+    else:
+        tensor = KVCacheTensor(size=size, shared_by=[LAYER])
+    layout = KVCacheConfig(
+        num_blocks=blocks, kv_cache_tensors=[tensor], kv_cache_groups=[KVCacheGroupSpec([LAYER], spec())]
+    )
+    init_none_hash(sha256)
+    return Built(config, layout, StructuredOutputManager(config), get_request_block_hasher(TOKENS_PER_BLOCK, sha256))
+
+
+@dataclass
+class Launched:
+    """The step whose output is awaited. sampling: requests that get a token from it."""
+
+    output: Any
+    sampling: Mapping[str, int]
+
+
+class Prefixes:
+    """Names of token sequences: equal prefixes have equal names, from 1."""
+
+    def __init__(self) -> None:
+        self.names: dict[tuple[int, ...], int] = {}
+
+    def of(self, tokens: tuple[int, ...]) -> list[int]:
+        """The name of the prefix up to each token."""
+        return [self.names.setdefault(tokens[: end + 1], len(self.names) + 1) for end in range(len(tokens))]
+
+
+class Engine:
+    """One Scheduler with its workers. `requests` has every request that was submitted, by number."""
+
+    def __init__(self, connector: str, extra: Mapping[str, Any], scope: Scope, workers: Workers) -> None:
+        self.scope = scope
+        self.workers = workers
+        self.built = built(connector, tuple(sorted(extra.items())), scope.device_blocks, scope.workers)
+        self.scheduler = Scheduler(
+            vllm_config=self.built.config,
+            kv_cache_config=self.built.cache,
+            structured_output_manager=self.built.grammars,
+            block_size=TOKENS_PER_BLOCK,
+            log_stats=False,
+        )
+        self.ranks = [
+            KVConnectorFactory.create_connector(self.built.config, KVConnectorRole.WORKER, self.built.cache)
+            for _ in range(scope.workers)
+        ]
+        self.aggregator = KVOutputAggregator.from_connector(self.scheduler.connector, scope.workers)
+        self.names = Prefixes()
+        self.requests: dict[int, Request] = {}
+        self.prefixes: dict[int, list[int]] = {}
+        self.awaited: Launched | None = None
+
+    # The client.
+
+    def submit(self, number: int) -> None:
+        """A request whose prompt has one block for each symbol, and which decodes as many blocks as the scope says."""
+        prompt = self.scope.prompts[number]
+        tokens = [10 * ord(symbol) % 997 + offset for symbol in prompt for offset in range(TOKENS_PER_BLOCK)]
+        decoded = TOKENS_PER_BLOCK * self.scope.decode + 1
+        request = Request(
+            request_id=str(number),
+            prompt_token_ids=tokens,
+            sampling_params=SamplingParams(max_tokens=decoded, ignore_eos=True, temperature=0.0),
+            pooling_params=None,
+            arrival_time=float(number),
+            block_hasher=self.built.hasher,
+        )
+        self.requests[number] = request
+        self.prefixes[number] = self.names.of((*tokens, *map(sampled, range(decoded))))
+        self.scheduler.add_request(request)
+
+    def abort(self, number: int) -> None:
+        self.scheduler.finish_requests(str(number), RequestStatus.FINISHED_ABORTED)
+
+    def unfinished(self) -> tuple[int, ...]:
+        return tuple([number for number, request in self.requests.items() if not request.is_finished()])
+
+    def holders(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Requests that the scheduler knows, with their device blocks; those too that ended and still hold some."""
+        for identifier in self.scheduler.requests:
+            (blocks,) = self.scheduler.kv_cache_manager.get_block_ids(identifier)
+            if blocks:
+                yield int(identifier), tuple(blocks)
+
+    # One step.
+
+    def schedule(self, metadata_of: Callable[[Any], Any]) -> Any:
+        """Schedule, and execute on every worker. metadata_of: a copy of the connector's metadata, for one worker."""
+        scheduled = self.scheduler.schedule()
+        shares, sampling = [], {}
+        for identifier, count in scheduled.num_scheduled_tokens.items():
+            request = self.scheduler.requests[identifier]
+            (table,) = self.scheduler.kv_cache_manager.get_block_ids(identifier)
+            end = request.num_computed_tokens
+            number = int(identifier)
+            shares.append(Share(number, tuple(table), end - count, end, self.prefixes[number]))
+            if end >= request.num_tokens:
+                sampling[identifier] = sampled(request.num_output_tokens)
+        for worker, rank in enumerate(self.ranks):
+            self._execute(worker, rank, metadata_of(scheduled.kv_connector_metadata), tuple(shares))
+        self.awaited = Launched(scheduled, sampling)
+        return scheduled
+
+    def _execute(self, worker: int, rank: Any, metadata: Any, shares: tuple[Share, ...]) -> None:
+        """What vLLM's model runner does with the worker side of the connector, in its order."""
+        rank.handle_preemptions(metadata)
+        rank.bind_connector_metadata(metadata)
+        if not RELEASE.loads_after_compute:
+            rank.start_load_kv(None)
+        if shares:
+            self.workers.launch(worker, shares)
+        if RELEASE.loads_after_compute:
+            rank.start_load_kv(None)
+        rank.wait_for_save()
+
+    def handle_output(self) -> Any:
+        """Poll every worker, aggregate, and hand the output to the scheduler."""
+        launched = self.awaited
+        assert launched is not None
+        scheduled = launched.output
+        outputs = [self._polled(rank, scheduled, launched.sampling) for rank in self.ranks]
+        output = self.aggregator.aggregate(outputs)
+        self.awaited = None
+        return self.scheduler.update_from_output(scheduled, output)
+
+    def _polled(self, rank: Any, scheduled: Any, sampling: Mapping[str, int]) -> ModelRunnerOutput:
+        sent, received = rank.get_finished(scheduled.finished_req_ids)
+        told = KVConnectorOutput(
+            finished_sending=sent or None,
+            finished_recving=received or None,
+            kv_connector_worker_meta=rank.build_connector_worker_meta(),
+        )
+        rank.clear_connector_metadata()
+        computed = list(scheduled.num_scheduled_tokens)
+        return ModelRunnerOutput(
+            req_ids=computed,
+            req_id_to_index={identifier: index for index, identifier in enumerate(computed)},
+            sampled_token_ids=[[sampling[i]] if i in sampling else [] for i in computed],
+            kv_connector_output=told,
+        )
+
+
+def sampled(position: int) -> int:
+    """The token that every request samples at this place of its output."""
+    return 500 + position
