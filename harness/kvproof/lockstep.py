@@ -49,7 +49,10 @@ KINDS: Mapping[str, tuple[int, frozenset[str]]] = {
     "lookups": (2, frozenset({"lookup", "release_lookup"})),
     "departures": (1, frozenset({"preempt", "abort"})),
     "resets": (1, frozenset({"reset"})),
-    "faults": (1, frozenset({"duplicate_report", "lose_report", "forge_report", "free_twice"})),
+    "faults": (
+        1,
+        frozenset({"fail_copy", "fail_block", "duplicate_report", "lose_report", "forge_report", "free_twice"}),
+    ),
     REFUSED: (1, frozenset()),
 }
 """Kinds of commands, how often each is drawn beside the others, and its verbs. Drawn alike, aborts and resets would end

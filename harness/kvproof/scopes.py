@@ -25,6 +25,8 @@ SCOPES: Mapping[str, Scope] = {
         losses=1,
         forgeries=2,
         double_frees=2,
+        failures=2,
+        partial_failures=1,
     ),
     "s7": Scope(device_blocks=4, host_blocks=3, workers=2, prompts=("ab", "ac"), resets=2),
 }
@@ -65,6 +67,8 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "losses": ("losses", _count),
     "forgeries": ("forgeries", _count),
     "double_frees": ("double_frees", _count),
+    "failures": ("failures", _count),
+    "partial_failures": ("partial_failures", _count),
     "lazy_window": ("lazy_window", _count),
 }
 """Word in the text form -> field of Scope, and how its value is read."""

@@ -5,12 +5,12 @@ A connector is plain data: it owns the host pool and the transfers, and shares t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from kvoffload.block_pool import BlockPool
-from kvoffload.ids import Block, JobId, Meaning, RequestId, WorkerRank
+from kvoffload.ids import Block, Failures, JobId, Key, Meaning, RequestId, WorkerRank
 from kvoffload.plain import Plain
 from kvoffload.plan import LaunchPlan, PlannedShare
 from kvoffload.request import Request
@@ -44,10 +44,18 @@ class Settled(NamedTuple):
 
 
 class ConnectorOutput(NamedTuple):
-    """What a batch of reports came to. stale: reports that changed nothing the scheduler can see (count)."""
+    """What a report came to.
 
-    settled: tuple[Settled, ...]
-    stale: int
+    settled     the transfer that is complete now, if a request waits for it
+    stale       it changed nothing the scheduler can see
+    unstored    keys whose store failed: they are not on the host, though requests may count on it
+    unreadable  host blocks that a load failed to read: nothing is found in them any more, though lookups may keep them
+    """
+
+    settled: Settled | None = None
+    stale: bool = False
+    unstored: frozenset[Key] = frozenset()
+    unreadable: frozenset[Block] = frozenset()
 
 
 @dataclass(slots=True)
@@ -95,10 +103,13 @@ class Connector(ABC, Plain):
         """
 
     @abstractmethod
-    def update_connector_output(self, worker: WorkerRank, jobs: Sequence[JobId]) -> ConnectorOutput:
-        """One worker reports that it has copied these jobs, in any order and at any time.
+    def update_connector_output(
+        self, worker: WorkerRank, jobs: Sequence[JobId], failed: Failures
+    ) -> Iterator[ConnectorOutput]:
+        """One worker reports that it is done with these jobs, in any order and at any time, and what of them failed.
 
-        UnknownJob if one was never issued: then nothing changes. A report that says nothing new is counted as stale.
+        One output for each job, made as it is asked for: the scheduler takes in each before the next. UnknownJob if a
+        job was never issued, ValueError for a failed pair that a job does not have: then nothing has changed.
         """
 
     @abstractmethod

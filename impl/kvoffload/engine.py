@@ -9,13 +9,16 @@ from kvoffload.connectors.fencing import FencingConnector
 from kvoffload.connectors.pinning import PinningConnector
 from kvoffload.connectors.transfers import TransferConnector
 from kvoffload.errors import NotBound, OutOfBlocks
-from kvoffload.ids import Block, JobId, Key, Meaning, RequestId, Survivors, WorkerRank
+from kvoffload.ids import Block, Failures, JobId, Key, Meaning, RequestId, Survivors, WorkerRank
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase, Request
 from kvoffload.scheduler import Admission, Deferred, LookupResult, Scheduler
 from kvoffload.statistics import Statistics
 from kvoffload.step_report import Admitted, Event, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
 from kvoffload.transfer_job import JobState, TransferJob
+
+ALL_COPIED: Failures = {}
+"""No copy failed."""
 
 
 @dataclass(slots=True)
@@ -220,14 +223,20 @@ class Engine:
         workers that `output_from` names. NotRunnable if no output is awaited."""
         self.scheduler.handle_output()
 
-    def report(self, worker: WorkerRank, jobs: Sequence[JobId]) -> None:
-        """This worker has copied these jobs. UnknownJob if one was never issued: then the whole batch is refused.
+    def report(self, worker: WorkerRank, jobs: Sequence[JobId], failed: Failures = ALL_COPIED) -> None:
+        """This worker is done with these jobs. UnknownJob if one was never issued: then the whole batch is refused.
 
+        failed: positions of the pairs that it could not copy, by job. A block that failed on any worker is not used:
+        of a load it is computed instead, of a store it may be stored again. ValueError, and the batch refused, for a
+        pair that a job does not have.
         Reports may be late, repeated, or about jobs dropped long ago: those are counted and change nothing.
         """
-        output = self.connector.update_connector_output(worker, jobs)
-        self.scheduler.settle(output.settled)
-        self.statistics.stale_completions += output.stale
+        for output in self.connector.update_connector_output(worker, jobs, failed):
+            if output.settled is not None:
+                self.scheduler.settle(output.settled)
+            self.scheduler.face_failures(output.unstored, output.unreadable)
+            self.statistics.stale_completions += output.stale
+            self.statistics.failed_blocks += len(output.unstored) + len(output.unreadable)
 
     # All of it.
 

@@ -25,6 +25,10 @@ class UnknownJob(KVOffloadError):
     """A completion for a job id that was never issued."""
 
 
+class CopyFailed(KVOffloadError):
+    """One block could not be copied. Raised on a stream's thread, caught there, and reported with the job."""
+
+
 class UnknownRequest(KVOffloadError):
     """No such request, or it has already ended."""
 

@@ -1,5 +1,6 @@
 """Names for the plain ints and tuples that the control plane passes around."""
 
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 Key = int
@@ -21,6 +22,10 @@ Meaning = Literal["invalidate", "evict"]
 
 Survivors = Literal["preempt", "keep"]
 """What a reset does with running requests: preempt them, or let them run on with the blocks that they hold."""
+
+
+Failures = Mapping[JobId, Sequence[int]]
+"""Of each job, the positions of those of its pairs that a worker could not copy. A job that is not in it was copied."""
 
 
 class Pair(NamedTuple):

@@ -16,9 +16,9 @@ import struct
 import warnings
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NoReturn
 
-from kvoffload.errors import UnknownBlock
+from kvoffload.errors import CopyFailed, UnknownBlock
 from kvoffload.operations import Content, Unreadable
 
 with warnings.catch_warnings():
@@ -132,6 +132,11 @@ class KVTensors:
         """What the block holds, compared byte by byte in every layer. Raises UnknownBlock."""
         self.check(block)
         return self.pattern.read(self.data[:, block])
+
+    def break_off(self, layer: int, source_block: int, block: int) -> NoReturn:
+        """A copy of this layer that fails midway: some of its words are written, and stand for nothing. CopyFailed."""
+        self._layers[layer][block, :HEADER_WORDS].fill_(-1)
+        raise CopyFailed(f"layer {layer} of block {source_block} could not be copied to block {block}")
 
     def copy_layer(self, layer: int, source: "KVTensors", source_block: int, block: int) -> None:
         """Copy one layer of one block from another tier. Neither block is checked: whoever made the copy did."""

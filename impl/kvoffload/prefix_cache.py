@@ -34,6 +34,11 @@ class PrefixCache(Plain):
             self.keys[block] = NO_KEY
             del self.blocks[key]
 
+    def withdraw(self, block: Block, key: Key) -> None:
+        """`key` is not found in `block` any more; nothing happens if the block does not serve it."""
+        if self.keys[block] == key:
+            self.evict(block)
+
     def clear(self) -> None:
         """No block serves anything; what blocks hold is not touched."""
         self.keys[:] = [NO_KEY] * len(self.keys)

@@ -46,8 +46,8 @@ class Runtime:
 
     def deliver(self, worker: WorkerRank, jobs: Sequence[JobId]) -> None:
         """Collect these jobs from one worker and report them. UnknownJob and no effect if one has not run there."""
-        self.workers[worker].collect(jobs)
-        self.engine.report(worker, jobs)
+        failed = self.workers[worker].collect(jobs)
+        self.engine.report(worker, jobs, failed)
 
     def can_handle_output(self) -> bool:
         """Has the awaited step run on the workers whose output ends it?"""
@@ -67,10 +67,11 @@ class Runtime:
         """Take in whatever has happened: copies that have run on any worker, and awaited outputs. Never waits."""
         events: list[Event] = []
         for worker in self.workers:
-            jobs = worker.get_finished()
-            if jobs:
-                self.engine.report(worker.rank, jobs)
-                events.append(Reported(worker.rank, jobs))
+            finished = worker.get_finished()
+            if finished:
+                jobs = tuple(finished)
+                self.engine.report(worker.rank, jobs, finished)
+                events.append(Reported(worker.rank, jobs, tuple([job for job in jobs if finished[job]])))
         while (step := self.engine.can_handle_output_of()) is not None and self.can_handle_output():
             self.engine.handle_output()
             events.append(OutputHandled(step))

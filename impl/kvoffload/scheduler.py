@@ -1,6 +1,6 @@
 """Admission, growth, preemption, the launched step and its output: what happens to requests and the device pool."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -287,17 +287,31 @@ class Scheduler(Plain):
 
     # What comes from elsewhere.
 
-    def settle(self, settled: Sequence[Settled]) -> None:
-        """Transfers are complete: the requests that wait for them wait no more."""
-        for job in settled:
-            request = self.requests.get(job.request)
-            if request is None or job.job not in request.jobs:
-                continue
-            request.jobs.discard(job.job)
-            request.computed += job.loaded
-            request.ahead += job.loaded
-            if request.phase is Phase.DRAINING:
-                self._drained(request)
+    def settle(self, job: Settled) -> None:
+        """A transfer is complete: the request that waits for it waits no more."""
+        request = self.requests.get(job.request)
+        if request is None or job.job not in request.jobs:
+            return
+        request.jobs.discard(job.job)
+        request.computed += job.loaded
+        request.ahead += job.loaded
+        if request.phase is Phase.DRAINING:
+            self._drained(request)
+
+    def face_failures(self, unstored: Set[Key], unreadable: Set[Block]) -> None:
+        """Copies failed. Whoever counts on these keys being stored offers them again: also requests that passed over
+        them because another one's store was on its way. A lookup that keeps a host block which could not be read is
+        given up; what a load could not fill nobody shares, since it was never published."""
+        if not unstored and not unreadable:
+            return
+        for request in self.requests.values():
+            if request.phase is Phase.RUNNING:
+                for position, key in enumerate(request.total[: request.stored]):
+                    if key in unstored:
+                        request.stored = position
+                        break
+            elif request.pins is not None and not unreadable.isdisjoint(request.pins.host):
+                self._drop_pins(request)
 
     def reset(self, meaning: Meaning, requests: Survivors) -> bool:
         for request in self.requests.values():

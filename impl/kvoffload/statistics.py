@@ -10,11 +10,13 @@ class Statistics(Plain):
     """Counts since the start.
 
     stale_completions   reports that named a finished, cancelled or forgotten job, or repeated one
+    failed_blocks       blocks that a wanted transfer could not bring over
     pressure_preemptions   requests preempted so that another could grow
     resets, false_resets   resets, and those among them that answered False
     """
 
     stale_completions: int = 0
+    failed_blocks: int = 0
     pressure_preemptions: int = 0
     resets: int = 0
     false_resets: int = 0

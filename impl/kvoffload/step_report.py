@@ -8,10 +8,11 @@ from kvoffload.scheduler import Admission
 
 
 class Reported(NamedTuple):
-    """A worker's completions were taken in."""
+    """A worker's completions were taken in. failed: those of the jobs of which it could not copy every block."""
 
     worker: WorkerRank
     jobs: tuple[JobId, ...]
+    failed: tuple[JobId, ...] = ()
 
 
 class OutputHandled(NamedTuple):

@@ -1,6 +1,6 @@
 """One transfer: the copies that are launched together and completed together."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kvoffload.ids import Block, JobId, Pair, RequestId, WorkerRank
@@ -30,6 +30,7 @@ class TransferJob(Plain):
     awaiting       workers that have not reported it. Whether they have copied it is not known here.
     launched       False: queued for the next launch; no worker knows of it
     flush_ordered  launches must wait for its copies on every worker (fencing only)
+    failed         positions of pairs that some worker has reported as not copied: no worker makes up for another
     """
 
     id: JobId
@@ -40,6 +41,22 @@ class TransferJob(Plain):
     launched: bool = False
     flush_ordered: bool = False
     state: JobState = JobState.LIVE
+    failed: set[int] = field(default_factory=set)
+
+    @property
+    def intact(self) -> tuple[Pair, ...]:
+        """What a complete job has brought over, and may be found. Of a load that failed in part, what precedes the
+        first failure: a request computes in order, and so computes over whatever follows (vLLM PR 50321)."""
+        if not self.failed:
+            return self.pairs
+        if self.direction is Direction.LOAD:
+            return self.pairs[: min(self.failed)]
+        return tuple([pair for position, pair in enumerate(self.pairs) if position not in self.failed])
+
+    @property
+    def missing(self) -> tuple[Pair, ...]:
+        """The pairs that failed."""
+        return tuple([self.pairs[position] for position in sorted(self.failed)])
 
     @property
     def device_blocks(self) -> list[Block]:

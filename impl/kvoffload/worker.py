@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kvoffload import ordering
 from kvoffload.devices.device import Device
 from kvoffload.errors import UnknownJob
-from kvoffload.ids import JobId, WorkerRank
+from kvoffload.ids import Failures, JobId, WorkerRank
 from kvoffload.plan import LaunchPlan
 
 
@@ -55,22 +55,18 @@ class Worker:
             self.device.enqueue(self.rank, store)
         self._plan = None
 
-    def get_finished(self) -> tuple[JobId, ...]:
-        """Collect every job whose copies have run here, in the order in which they ran."""
-        finished = self.device.copied(self.rank)
-        for job in finished:
-            self.device.collect(self.rank, job)
-        return finished
+    def get_finished(self) -> Failures:
+        """Collect every job whose copies have run here, in the order in which they ran, with what of it failed."""
+        return {job: self.device.collect(self.rank, job) for job in self.device.copied(self.rank)}
 
-    def collect(self, jobs: Sequence[JobId]) -> None:
+    def collect(self, jobs: Sequence[JobId]) -> Failures:
         """Collect just these. UnknownJob, and none collected, if one has not run here or was collected before."""
         remaining = list(self.device.copied(self.rank))
         for job in jobs:
             if job not in remaining:
                 raise UnknownJob(f"worker {self.rank} has no uncollected copy of job {job}")
             remaining.remove(job)
-        for job in jobs:
-            self.device.collect(self.rank, job)
+        return {job: self.device.collect(self.rank, job) for job in jobs}
 
     def _launching(self) -> LaunchPlan:
         if self._plan is None:

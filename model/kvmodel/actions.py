@@ -135,6 +135,15 @@ class Reset(NamedTuple):
     answer: bool | None = None
 
 
+class FailCopy(NamedTuple):
+    """Fault: the oldest copy of a worker's stream runs and fails. position: the pair that fails, the others are
+    copied; None: all of them fail."""
+
+    worker: int
+    stream: int
+    position: int | None = None
+
+
 class DuplicateReport(NamedTuple):
     """Fault: a worker reports a job again. The job is in the table, or was once."""
 
@@ -181,6 +190,7 @@ Action = (
     | LoseReport
     | ForgeReport
     | FreeTwice
+    | FailCopy
 )
 
 ACTIONS: tuple[type[Action], ...] = (
@@ -203,10 +213,11 @@ ACTIONS: tuple[type[Action], ...] = (
     LoseReport,
     ForgeReport,
     FreeTwice,
+    FailCopy,
 )
 
 UNFAIR: frozenset[type[Action]] = frozenset(
-    (Submit, Preempt, Abort, Reset, DuplicateReport, LoseReport, ForgeReport, FreeTwice)
+    (Submit, Preempt, Abort, Reset, DuplicateReport, LoseReport, ForgeReport, FreeTwice, FailCopy)
 )
 """What clients and the environment may do and need not. Everything else happens if it can go on happening."""
 

@@ -1,10 +1,13 @@
 """Ghost contents: what each worker's copy of each block truly holds. No rule's guard reads them; properties do.
 
-A content is one int: UNWRITTEN, a key (the KV of that prefix), or minus a key (the same, from before an
-`invalidate` reset, worthless ever since).
+A content is one int: UNWRITTEN, a key (the KV of that prefix), minus a key (the same, from before an `invalidate`
+reset, worthless ever since), or TORN (what a failed copy leaves behind).
 """
 
 UNWRITTEN = 0
+
+TORN = 1 << 30
+"""Bytes that are no content: a copy failed before it had written all of them. No key is as large."""
 
 Contents = tuple[tuple[int, ...], ...]
 """contents[worker][block]"""
@@ -21,7 +24,7 @@ def before_reset(key: int) -> int:
 
 def aged(contents: Contents) -> Contents:
     """All contents after an `invalidate` reset: what was true of the old weights is worthless now."""
-    return tuple([tuple([-abs(content) for content in blocks]) for blocks in contents])
+    return tuple([tuple([content if content == TORN else -abs(content) for content in blocks]) for blocks in contents])
 
 
 def written(contents: Contents, worker: int, writes: list[tuple[int, int]]) -> Contents:
@@ -35,8 +38,8 @@ def written(contents: Contents, worker: int, writes: list[tuple[int, int]]) -> C
 
 
 def describe(content: int, names: tuple[str, ...]) -> str:
-    """A content in words: `CONTENT(ab)`, `BEFORE_RESET(ab)` or `UNWRITTEN`."""
-    if content == UNWRITTEN:
-        return "UNWRITTEN"
+    """A content in words: `CONTENT(ab)`, `BEFORE_RESET(ab)`, `UNWRITTEN` or `TORN`."""
+    if content in (UNWRITTEN, TORN):
+        return "TORN" if content else "UNWRITTEN"
     name = names[abs(content) - 1]
     return f"CONTENT({name})" if content > 0 else f"BEFORE_RESET({name})"

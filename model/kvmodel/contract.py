@@ -12,7 +12,7 @@ DISCIPLINES: tuple[Discipline, ...] = ("pinning", "fencing")
 STORE_MODES: tuple[StoreMode, ...] = ("eager", "lazy")
 OUTPUT_FROM: tuple[OutputFrom, ...] = ("all", "first")
 DEPTHS: tuple[int, ...] = (1, 2)
-FAULTS: tuple[str, ...] = ("duplicate", "loss", "forgery", "double-free")
+FAULTS: tuple[str, ...] = ("duplicate", "loss", "forgery", "double-free", "failure")
 
 
 class Contract(NamedTuple):

@@ -11,6 +11,7 @@ from kvmodel.request import ABSENT, DONE, LOADING, RUNNING, WAITING
 from kvmodel.rules import (
     abort,
     admit,
+    fail_copy,
     finish,
     grow,
     handle_output,
@@ -59,6 +60,7 @@ RULES: dict[type[act.Action], Rule] = {
     act.LoseReport: Rule(report.check_lose, report.lose),
     act.ForgeReport: Rule(report.check_forge, report.forge),
     act.FreeTwice: Rule(misuse.check, misuse.apply),
+    act.FailCopy: Rule(fail_copy.check, fail_copy.apply),
 }
 
 
@@ -74,6 +76,7 @@ class Machine:
             ("loss", scope.losses),
             ("forgery", scope.forgeries),
             ("double-free", scope.double_frees),
+            ("failure", scope.failures + scope.partial_failures),
         ):
             if times and fault not in contract.environment:
                 raise BadScope(f"the scope has {times} of fault {fault!r}, which the contract's environment excludes")
@@ -142,6 +145,8 @@ class Machine:
         if state.faults_left.forgeries:
             found.append(act.ForgeReport(0))
         found.extend(misuse.offered(state))
+        if state.faults_left.failures or state.faults_left.partial_failures:
+            found.extend(fail_copy.offered(state, runnable(state)))
 
     def step(self, state: State, action: act.Action) -> State:
         """The state after an action. Total on what `actions` offers and on what `check` accepts."""

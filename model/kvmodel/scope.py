@@ -24,6 +24,7 @@ class Scope(NamedTuple):
     resets        how often the client may reset (count), with which `meanings`, and with `survivors` or without
     aborts, preempts, lookups   may the client abort; may it preempt; do lookups pin until admission
     duplicates, losses, forgeries, double_frees   how often each fault may occur (count)
+    failures, partial_failures   how often a worker's copy of a job may fail: wholly, or in one of its blocks (count)
     lazy_window   free blocks from the eviction end that a lazy store examines (count; 0: all of them)
     """
 
@@ -42,6 +43,8 @@ class Scope(NamedTuple):
     losses: int = 0
     forgeries: int = 0
     double_frees: int = 0
+    failures: int = 0
+    partial_failures: int = 0
     lazy_window: int = 0
 
 
@@ -58,6 +61,8 @@ def validated(scope: Scope) -> Scope:
         ("losses", scope.losses, 0, TIMES),
         ("forgeries", scope.forgeries, 0, TIMES),
         ("double_frees", scope.double_frees, 0, TIMES),
+        ("failures", scope.failures, 0, TIMES),
+        ("partial_failures", scope.partial_failures, 0, TIMES),
         ("lazy_window", scope.lazy_window, 0, BLOCKS),
     ):
         if not least <= value <= most:

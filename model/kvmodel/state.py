@@ -17,6 +17,8 @@ class Faults(NamedTuple):
     losses: int
     forgeries: int
     double_frees: int
+    failures: int = 0
+    partial_failures: int = 0
 
 
 class State(NamedTuple):
@@ -51,7 +53,14 @@ def initial_state(scope: Scope) -> State:
         device_contents=unwritten(scope.workers, scope.device_blocks),
         host_contents=unwritten(scope.workers, scope.host_blocks),
         resets_left=scope.resets,
-        faults_left=Faults(scope.duplicates, scope.losses, scope.forgeries, scope.double_frees),
+        faults_left=Faults(
+            scope.duplicates,
+            scope.losses,
+            scope.forgeries,
+            scope.double_frees,
+            scope.failures,
+            scope.partial_failures,
+        ),
     )
 
 

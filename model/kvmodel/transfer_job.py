@@ -33,6 +33,7 @@ class Job(NamedTuple):
     flushed     later launches wait for its copies (the fence)
     after_step  the last step whose compute must have run on a worker before this copy runs there, or NONE
     after_jobs  the jobs whose copies must have run on a worker before this copy runs there
+    failed      (worker, position) of every pair whose copy failed on a worker; the scheduler learns it with the report
     """
 
     id: int
@@ -44,6 +45,7 @@ class Job(NamedTuple):
     flushed: bool = False
     after_step: int = NONE
     after_jobs: tuple[int, ...] = ()
+    failed: tuple[tuple[int, int], ...] = ()
 
 
 def sources(job: Job) -> tuple[int, ...]:
@@ -52,6 +54,25 @@ def sources(job: Job) -> tuple[int, ...]:
 
 def destinations(job: Job) -> tuple[int, ...]:
     return tuple([pair.destination for pair in job.pairs])
+
+
+def failed_positions(job: Job) -> frozenset[int]:
+    """Pairs that failed on some worker: a block is good only if every worker's part of it is."""
+    return frozenset([position for _, position in job.failed])
+
+
+def intact_pairs(job: Job) -> tuple[Pair, ...]:
+    """What a complete job has brought over: of a store, every pair that failed nowhere.
+
+    Of a load, the pairs before the first one that failed: a request computes its blocks in order, so that it computes
+    what follows again too, and what is written again may not be hit meanwhile (vLLM PR 50321 truncates likewise).
+    """
+    if not job.failed:
+        return job.pairs
+    bad = failed_positions(job)
+    if job.direction == LOAD:
+        return job.pairs[: min(bad)]
+    return tuple([pair for position, pair in enumerate(job.pairs) if position not in bad])
 
 
 def is_queued(job: Job) -> bool:

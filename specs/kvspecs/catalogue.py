@@ -10,6 +10,7 @@ from kvspecs.liveness import (
 from kvspecs.property import LivenessProperty, Property
 from kvspecs.safety import (
     dropped_jobs_publish_nothing,
+    failed_copies_are_never_published,
     false_reset_has_a_cause,
     false_reset_serves_nothing_old,
     fence_before_reuse,
@@ -39,6 +40,7 @@ SAFETY: tuple[Property, ...] = (
     published_after_all_copied.PROPERTY,
     stale_completions_change_nothing.PROPERTY,
     dropped_jobs_publish_nothing.PROPERTY,
+    failed_copies_are_never_published.PROPERTY,
     pinned_is_not_evicted.PROPERTY,
     true_reset_serves_nothing_old.PROPERTY,
     false_reset_has_a_cause.PROPERTY,

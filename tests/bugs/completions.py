@@ -9,8 +9,8 @@ BUGS = (
         mechanism="A transfer is complete when the first worker reports it, though others still copy.",
         source="https://github.com/vllm-project/vllm/issues/51786",
         file="connectors/transfers.py",
-        old="""            if job.awaiting:
-                continue
+        old="""        if job.awaiting:
+            return ConnectorOutput(stale=stale)
 """,
         new="",
         discipline="pinning",
@@ -82,12 +82,12 @@ BUGS = (
         mechanism="A completion counts for its request and not for its job: an old load's one wakes the next load.",
         source="https://github.com/vllm-project/vllm/pull/54872",
         file="scheduler.py",
-        old="""            if request is None or job.job not in request.jobs:
-                continue
-            request.jobs.discard(job.job)""",
-        new="""            if request is None:
-                continue
-            request.jobs.clear()""",
+        old="""        if request is None or job.job not in request.jobs:
+            return
+        request.jobs.discard(job.job)""",
+        new="""        if request is None:
+            return
+        request.jobs.clear()""",
         discipline="pinning",
         variant="s1,device=3",
         property="stale-completions-change-nothing",

@@ -34,6 +34,9 @@ from kvproof.targets.wording import action_of
 JOBS = 12
 """Job ids that the words of a case may name (count)."""
 
+BLOCKS_OF_A_JOB = 4
+"""Positions in a job that they may name (count)."""
+
 
 class Step(NamedTuple):
     """One command, and what is expected then; a fact that is None is not looked at.
@@ -212,7 +215,7 @@ class Case(NamedTuple):
 
 def vocabulary(scope: Scope) -> dict[str, Command]:
     """Every command of a scope by its words in reports."""
-    numbers = {"request": len(scope.prompts), "worker": scope.workers, "job": JOBS}
+    numbers = {"request": len(scope.prompts), "worker": scope.workers, "job": JOBS, "position": BLOCKS_OF_A_JOB}
     words: dict[str, Command] = {}
     for verb, parameters in VERBS.items():
         for args in product(*[p.values or range(numbers[p.name]) for p in parameters]):

@@ -229,7 +229,7 @@ def _request_renamed(request: Request, renaming: Renaming) -> Request:
 
 
 def _job_renamed(job: Job, renaming: Renaming) -> Job:
-    number, direction, request, pairs, view, progress, flushed, after_step, after_jobs = job
+    number, direction, request, pairs, view, progress, flushed, after_step, after_jobs, failed = job
     if direction == STORE:
         source, target = renaming.device, renaming.host
     else:
@@ -245,6 +245,7 @@ def _job_renamed(job: Job, renaming: Renaming) -> Job:
         flushed,
         renaming.steps.get(after_step, NONE),
         tuple([ids[other] for other in after_jobs if other in ids]) if after_jobs else after_jobs,
+        failed,
     )
 
 
@@ -264,6 +265,8 @@ def _are_in_order(state: State) -> bool:
         first, second = job.progress
         if first != second:
             return first < second
+        if job.failed and (failed := _failed_on(job, 0)) != (others := _failed_on(job, 1)):
+            return failed < others
     for step in state.steps:
         if step.ran[0] != step.ran[1]:
             return step.ran[1]
@@ -275,9 +278,9 @@ def _are_in_order(state: State) -> bool:
 def _workers_ordered(state: State, renaming: Renaming) -> tuple[State, Renaming]:
     workers = range(len(state.device_contents))
 
-    def column(worker: int) -> tuple[list[int], list[bool], tuple[int, ...], tuple[int, ...]]:
+    def column(worker: int) -> tuple[list[tuple[int, list[int]]], list[bool], tuple[int, ...], tuple[int, ...]]:
         return (
-            [job.progress[worker] for job in state.jobs],
+            [(job.progress[worker], _failed_on(job, worker)) for job in state.jobs],
             [step.ran[worker] for step in state.steps],
             state.device_contents[worker],
             state.host_contents[worker],
@@ -288,13 +291,22 @@ def _workers_ordered(state: State, renaming: Renaming) -> tuple[State, Renaming]
         return state, renaming
     return (
         state._replace(
-            jobs=tuple([job._replace(progress=tuple([job.progress[w] for w in order])) for job in state.jobs]),
+            jobs=tuple([_job_permuted(job, order) for job in state.jobs]),
             steps=tuple([step._replace(ran=tuple([step.ran[w] for w in order])) for step in state.steps]),
             device_contents=_permuted(state.device_contents, order),
             host_contents=_permuted(state.host_contents, order),
         ),
         renaming._replace(workers=order),
     )
+
+
+def _failed_on(job: Job, worker: int) -> list[int]:
+    return [position for other, position in job.failed if other == worker]
+
+
+def _job_permuted(job: Job, order: tuple[int, ...]) -> Job:
+    failed = tuple(sorted([(order.index(worker), position) for worker, position in job.failed]))
+    return job._replace(progress=tuple([job.progress[worker] for worker in order]), failed=failed)
 
 
 def _permuted(contents: Contents, order: tuple[int, ...]) -> Contents:

@@ -45,6 +45,11 @@ def _deep(variant: Variant) -> Variant:
     )
 
 
+def _partly_failing(scope: Scope) -> Scope:
+    """Jobs of two blocks on two workers, so that one may fail in another block than the other, or not at all."""
+    return scope._replace(host_blocks=2, workers=2, partial_failures=2, aborts=False, resets=0)
+
+
 MODES: Mapping[str, Change] = {
     "lazy": _contract(lambda contract: contract._replace(store_mode="lazy")),
     "first": _contract(lambda contract: contract._replace(output_from="first")),
@@ -58,6 +63,8 @@ MODES: Mapping[str, Change] = {
     "duplicates": _scope(lambda scope: scope._replace(duplicates=1)),
     "losses": _scope(lambda scope: scope._replace(losses=1)),
     "forgeries": _scope(lambda scope: scope._replace(forgeries=1)),
+    "failures": _scope(lambda scope: scope._replace(failures=1, aborts=False)),
+    "partial-failures": _scope(_partly_failing),
     "double-frees": _scope(lambda scope: scope._replace(double_frees=1)),
 }
 """Name -> how it changes a variant. Each is off in the base scopes s1 to s4."""

@@ -22,6 +22,10 @@ def pairs_of(state: State, action: Action) -> list[Label]:
         case act.Run(worker, stream):
             job = oldest_copy(state, worker, stream) if stream else None
             return [(name, "compute") if job is None else (name, *_job(job))]
+        case act.FailCopy(worker, stream, position):
+            job = oldest_copy(state, worker, stream)
+            part = "whole" if position is None else "part"
+            return [(name, part) if job is None else (name, part, *_job(job))]
         case act.Report(_, number) | act.LoseReport(_, number) | act.DuplicateReport(_, number):
             found = job_with(state, number)
             return [(name, "gone") if found is None else (name, *_job(found))]

@@ -41,6 +41,7 @@ _WORKER = Parameter("worker")
 _JOB = Parameter("job")
 
 STREAMS = ("compute", "store", "load")
+_COPIES = Parameter("stream", STREAMS[1:])
 MEANINGS = ("invalidate", "evict")
 SURVIVORS = ("preempt", "keep")
 FREEABLE = ("device", "host", "request")
@@ -70,6 +71,8 @@ VERBS: Mapping[str, tuple[Parameter, ...]] = {
     # all of that which needs nobody to ask for it, until nothing is left to do
     "drain": (),
     # the environment's faults
+    "fail_copy": (_WORKER, _COPIES),
+    "fail_block": (_WORKER, _COPIES, Parameter("position")),
     "duplicate_report": (_WORKER, _JOB),
     "lose_report": (_WORKER, _JOB),
     "forge_report": (_WORKER,),
@@ -171,6 +174,10 @@ def describe(command: Command, scope: Scope) -> str:
             return f"report w{args[0]} job {args[1]}"
         case "report_all":
             return f"report w{args[0]} all"
+        case "fail_copy":
+            return f"run w{args[0]} {args[1]}, which fails"
+        case "fail_block":
+            return f"run w{args[0]} {args[1]}, of which pair {args[2]} fails"
         case "duplicate_report":
             return f"report w{args[0]} job {args[1]} again"
         case "lose_report":

@@ -12,6 +12,8 @@ NEXT: Mapping[str, str] = {
     "published-after-all-copied": "the next lookup of this key is served wrong or unwritten bytes",
     "stale-completions-change-nothing": "the next late report releases or publishes what belongs to somebody else",
     "dropped-jobs-publish-nothing": "what a reset declared worthless is served again",
+    "failed-copies-are-never-published": "a request computes on bytes that were never written, or everybody who shares "
+    "the key fails at the same copy",
     "pinned-is-not-evicted": "a request loses the block that it was promised, and crashes or reads foreign bytes",
     "true-reset-serves-nothing-old": "after the weight update requests are served the old weights' KV",
     "false-reset-serves-nothing-old": "while the client waits to reset again, requests are served the old weights' KV",

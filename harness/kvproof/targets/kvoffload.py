@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kvmodel import Action
 from kvmodel import actions as act
-from kvmodel.contents import UNWRITTEN
+from kvmodel.contents import TORN, UNWRITTEN
 from kvmodel.request import ABSENT, DONE, DRAINING, LOADING, RUNNING, WAITING, Pins
 from kvmodel.request import Request as ModelRequest
 from kvmodel.setting import Setting
@@ -14,7 +14,7 @@ from kvmodel.streams import STREAMS
 from kvmodel.transfer_job import ABANDONED, LIVE, LOAD, NONE, STORE
 from kvmodel.transfer_job import Pair as ModelPair
 from kvoffload.config import Config
-from kvoffload.devices.device import Device
+from kvoffload.devices.device import Device, FailsOnDemand
 from kvoffload.devices.ledger import Ledger as LedgerDevice
 from kvoffload.engine import Engine
 from kvoffload.errors import DoubleFree, Hang, KVOffloadError, UnknownBlock
@@ -46,9 +46,6 @@ _STREAMS = {Stream.COMPUTE: 0, Stream.STORE: 1, Stream.LOAD: 2}
 _DIRECTIONS = {Direction.STORE: STORE, Direction.LOAD: LOAD}
 _VIEWS = {JobState.LIVE: LIVE, JobState.ABANDONED: ABANDONED}
 _ABSENT = ModelRequest(ABSENT)
-TORN = 1 << 30
-"""The content of a block whose layers disagree: no key is ever as large."""
-
 NEVER_ISSUED = 7
 """How far beyond the next job id a forged completion is."""
 
@@ -207,6 +204,18 @@ class KVOffload:
     def _reset(self, meaning: Meaning, requests: Survivors) -> Answer:
         return Answer(self.engine.reset(meaning, requests))
 
+    def _fail_copy(self, worker: int, stream: str) -> Answer:
+        return self._fail(worker, stream, None)
+
+    def _fail_block(self, worker: int, stream: str, position: int) -> Answer:
+        return self._fail(worker, stream, (position,))
+
+    def _fail(self, worker: int, stream: str, pairs: tuple[int, ...] | None) -> Answer:
+        if not isinstance(self.device, FailsOnDemand):
+            raise TypeError(f"no copy can be made to fail on {type(self.device).__name__}")
+        self.device.run_failing(worker, Stream(stream), pairs)
+        return Answer()
+
     def _duplicate_report(self, worker: int, job: int) -> Answer:
         self.engine.report(worker, [job])
         return Answer()
@@ -246,6 +255,8 @@ class KVOffload:
         "preempt": _preempt,
         "abort": _abort,
         "reset": _reset,
+        "fail_copy": _fail_copy,
+        "fail_block": _fail_block,
         "duplicate_report": _duplicate_report,
         "lose_report": _lose_report,
         "forge_report": _forge_report,
@@ -302,6 +313,7 @@ class KVOffload:
                         tuple([ModelPair(*pair) for pair in job.pairs]),
                         _VIEWS[job.state],
                         tuple(sorted(job.awaiting)),
+                        tuple(sorted(job.failed)),
                     )
                     for job in engine.jobs.values()
                     if job.state is not JobState.FORGOTTEN

@@ -34,11 +34,11 @@ FIELDS: dict[type, set[str]] = {
         "id", "prompt", "total", "phase", "table", "computed", "ahead", "stored", "generation", "pins", "jobs",
         "returns",
     },
-    TransferJob: {"id", "direction", "request", "pairs", "awaiting", "launched", "flush_ordered", "state"},
+    TransferJob: {"id", "direction", "request", "pairs", "awaiting", "launched", "flush_ordered", "state", "failed"},
     LaunchedStep: {"step", "shares"},
     LaunchedShare: {"first", "blocks", "left"},
     Ledger: {"workers", "gated", "misreads", "shards"},
-    LedgerWorker: {"device", "host", "computes", "stores", "loads", "unrun", "computed", "finished"},
+    LedgerWorker: {"device", "host", "computes", "stores", "loads", "unrun", "computed", "finished", "failed"},
 }  # fmt: skip
 
 
@@ -97,6 +97,7 @@ def canonical(engine: Engine, ledger: Ledger, renaming: Renaming) -> Hashable:
                         job.launched,
                         job.flush_ordered,
                         job.state,
+                        tuple(sorted(job.failed)),
                     )
                     for job in connector.jobs.values()
                 ],
@@ -183,5 +184,5 @@ def _shard(shard: LedgerWorker, next_step: int, generation: int, renaming: Renam
         tuple([compute(operation) for operation in shard.computes]),
         tuple([copy(operation) for operation in shard.stores]),
         tuple([copy(operation) for operation in shard.loads]),
-        tuple(sorted([names.get(job, NOWHERE) for job in shard.finished])),
+        tuple(sorted([(names.get(job, NOWHERE), shard.failed.get(job, ())) for job in shard.finished])),
     )

@@ -49,7 +49,7 @@ COUNTS = ("owners-account-for-references", "free-means-unowned", "no-double-free
 
 def _by_specificity(action: Action | None) -> list[Property]:
     """What is judged, in the order in which it gives its name: counts; then what is about this very action, published
-    by a dropped job before all else that a completion may do wrong; then what holds of every state."""
+    by a dropped job or a failed copy before all else that a completion may do wrong; then what holds of every state."""
     name = type(action).__name__
 
     def rank(candidate: Property) -> int:
@@ -57,7 +57,7 @@ def _by_specificity(action: Action | None) -> list[Property]:
             return 0
         if name not in candidate.actions:
             return 3
-        return 1 if candidate.name == "dropped-jobs-publish-nothing" else 2
+        return 1 if candidate.name in ("dropped-jobs-publish-nothing", "failed-copies-are-never-published") else 2
 
     return sorted(JUDGED, key=rank)
 
@@ -226,8 +226,9 @@ def _of_pool(machine: Machine, after: State, view: View, field: str) -> tuple[st
 
 
 def _awaited(after: State, view: View, field: str) -> tuple[str, str] | None:
-    """A job that waits for other workers than those that have not reported it."""
-    right = {job.id: job.awaiting for job in expected(after).jobs or ()}
+    """A job that waits for other workers than those that have not reported it, or that does not know what failed."""
+    expected_jobs = {job.id: job for job in expected(after).jobs or ()}
+    right = {number: job.awaiting for number, job in expected_jobs.items()}
     for job in (view.jobs or ()) if field == "jobs" else ():
         wanted = right.get(job.id, job.awaiting)
         if job.awaiting != wanted:
@@ -235,6 +236,11 @@ def _awaited(after: State, view: View, field: str) -> tuple[str, str] | None:
                 ", ".join(f"w{worker}" for worker in workers) or "nobody" for workers in (job.awaiting, wanted)
             )
             return "workers-agree", f"Job {job.id} awaits {seen}, and should await {due}."
+        known = expected_jobs[job.id].failed if job.id in expected_jobs else job.failed
+        if job.failed != known:
+            seen, due = (", ".join(map(str, pairs)) or "none" for pairs in (job.failed, known))
+            words = f"Of job {job.id} the pairs that failed are {seen}, and should be {due}."
+            return "failed-copies-are-never-published", words
     return None
 
 

@@ -61,6 +61,13 @@ def _words(machine: Machine, before: State, action: Action, after: State) -> str
                 return ", ".join(held)
             copied = oldest_copy(before, worker, stream)
             return "" if copied is None else f"job {copied.id} copied on w{worker}"
+        case act.FailCopy(worker, stream, position):
+            failed = oldest_copy(before, worker, stream)
+            if failed is None:
+                return ""
+            torn = [p.destination for at, p in enumerate(failed.pairs) if position is None or at == position]
+            letter = "h" if failed.direction == STORE else "d"
+            return f"job {failed.id} fails on w{worker}, {_blocks(letter, tuple(torn))} torn"
         case act.Report(_, number):
             reported = job_with(before, number)
             if reported is None:

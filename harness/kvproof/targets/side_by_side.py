@@ -147,7 +147,8 @@ def _job(job_id: int, job: JobView | None) -> str:
     tiers = "dh" if job.direction == STORE else "hd"
     pairs = " ".join(f"{tiers[0]}{pair.source}->{tiers[1]}{pair.destination}" for pair in job.pairs)
     awaiting = ",".join(f"w{worker}" for worker in job.awaiting)
-    return f"job {job_id} {DIRECTIONS[job.direction]} {pairs} {VIEWS[job.view]}, awaiting {awaiting or 'nobody'}"
+    words = f"job {job_id} {DIRECTIONS[job.direction]} {pairs} {VIEWS[job.view]}, awaiting {awaiting or 'nobody'}"
+    return words + (f", pair {', '.join(map(str, job.failed))} failed" if job.failed else "")
 
 
 def _may_run(runnable: tuple[tuple[int, int], ...]) -> str:

@@ -89,7 +89,8 @@ class StepTarget:
                    and is fuzzed with an environment that runs copies when it likes
 
     What is asked of the scheduler decision by decision (lookup, admit, grow, launch, wake, finish) it does not have.
-    The faults (duplicate_report, lose_report, forge_report, free_twice) are for those who add them to `verbs`.
+    The faults (fail_copy, fail_block, duplicate_report, lose_report, forge_report, free_twice) are for those who add
+    them to `verbs`.
 
     refusals  the exceptions by which the engine refuses, as documented; anything else that it raises is a violation
     """

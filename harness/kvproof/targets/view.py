@@ -7,13 +7,17 @@ from kvmodel import actions as act
 from kvmodel.contents import Contents
 from kvmodel.request import Request
 from kvmodel.streams import runnable
-from kvmodel.transfer_job import FORGOTTEN, REPORTED, Pair
+from kvmodel.transfer_job import FORGOTTEN, REPORTED, Job, Pair
 
 Blocks = tuple[int, ...]
 
 
 class JobView(NamedTuple):
-    """A transfer that the scheduler has not dropped. awaiting: workers that have not reported it, in order."""
+    """A transfer that the scheduler has not dropped.
+
+    awaiting  workers that have not reported it, in order
+    failed    positions of the pairs that some worker has reported as not copied, in order
+    """
 
     id: int
     direction: int
@@ -21,6 +25,7 @@ class JobView(NamedTuple):
     pairs: tuple[Pair, ...]
     view: int
     awaiting: tuple[int, ...]
+    failed: tuple[int, ...] = ()
 
 
 class ShareView(NamedTuple):
@@ -113,6 +118,7 @@ def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) 
                     job.pairs,
                     job.view,
                     tuple([worker for worker, progress in enumerate(job.progress) if progress != REPORTED]),
+                    _reported_failures(job) if job.failed else (),
                 )
                 for job in state.jobs
                 if job.view != FORGOTTEN
@@ -134,6 +140,10 @@ def _launched(state: State) -> tuple[ShareView, ...]:
             for share in step.shares
         ]
     )
+
+
+def _reported_failures(job: Job) -> tuple[int, ...]:
+    return tuple(sorted({position for worker, position in job.failed if job.progress[worker] == REPORTED}))
 
 
 def offers_of(actions: list[Action]) -> frozenset[tuple[object, ...]]:

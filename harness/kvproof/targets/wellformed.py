@@ -56,7 +56,7 @@ def oddity_of_offers(setting: Setting, offers: frozenset[tuple[object, ...]]) ->
 def _action(setting: Setting, action: object) -> None:
     scope = setting.scope
     device, host = scope.device_blocks, scope.host_blocks
-    if isinstance(action, act.Run | act.Report | act.LoseReport | act.DuplicateReport):
+    if isinstance(action, act.Run | act.Report | act.LoseReport | act.DuplicateReport | act.FailCopy):
         _numbers((action.worker,), scope.workers, "worker")
     request = getattr(action, "request", None)
     if "request" in getattr(action, "_fields", ()):
@@ -177,6 +177,7 @@ def _job(setting: Setting, job: object) -> None:
     _numbers((job.direction,), len(DIRECTIONS), "direction")
     _numbers((job.view,), len(VIEWS), "view of a job")
     _numbers(job.awaiting, setting.scope.workers, "worker")
+    _numbers(job.failed, len(_sequence(job.pairs, "pairs")), "pair")
     if job.request != NONE:
         _numbers((job.request,), len(setting.prompt_keys), "request")
     if not job.direction:

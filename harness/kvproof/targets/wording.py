@@ -46,6 +46,11 @@ def command_of(action: Action) -> Command:
             return Command("preempt_pressure")
         case act.Reset(meaning, requests):
             return Command("reset", (meaning, requests))
+        case act.FailCopy(worker, stream, None):
+            return Command("fail_copy", (worker, STREAMS[stream]))
+        case act.FailCopy(worker, stream, position):
+            assert position is not None
+            return Command("fail_block", (worker, STREAMS[stream], position))
         case act.DuplicateReport(worker, job):
             return Command("duplicate_report", (worker, job))
         case act.LoseReport(worker, job):
@@ -76,6 +81,10 @@ def action_of(machine: Machine, state: State, command: Command) -> Action | None
             return None if victim is None else act.PreemptUnderPressure(victim)
         case "reset":
             return act.Reset(cast(Meaning, args[0]), cast(act.Survivors, args[1]))
+        case "fail_copy":
+            return act.FailCopy(int(args[0]), STREAMS.index(str(args[1])))
+        case "fail_block":
+            return act.FailCopy(int(args[0]), STREAMS.index(str(args[1])), int(args[2]))
         case "duplicate_report":
             return act.DuplicateReport(int(args[0]), int(args[1]))
         case "lose_report":
@@ -100,7 +109,9 @@ def beyond_scope(machine: Machine, state: State, command: Command) -> str:
     """Why this reset or fault cannot happen: the scope has no more of them, or there is nothing that it could be about.
     Empty for everything else, whatever a target may make of it."""
     action = action_of(machine, state, command)
-    if isinstance(action, act.Reset | act.DuplicateReport | act.LoseReport | act.ForgeReport | act.FreeTwice):
+    if isinstance(
+        action, act.Reset | act.DuplicateReport | act.LoseReport | act.ForgeReport | act.FreeTwice | act.FailCopy
+    ):
         try:
             machine.check(state, action)
         except Forbidden as forbidden:

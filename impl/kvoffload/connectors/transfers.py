@@ -10,7 +10,7 @@ from kvoffload.completions import per_job
 from kvoffload.config import Config
 from kvoffload.connector import Connector, ConnectorOutput, SchedulerOutput, Settled
 from kvoffload.errors import NotBound
-from kvoffload.ids import Block, JobId, Key, Pair, RequestId, WorkerRank
+from kvoffload.ids import Block, Failures, JobId, Key, Pair, RequestId, WorkerRank
 from kvoffload.plan import LaunchPlan, PlannedCopy, PlannedShare
 from kvoffload.request import Phase, Request
 from kvoffload.stores import eager, lazy
@@ -133,27 +133,28 @@ class TransferConnector(Connector):
             load_copies=tuple([PlannedCopy(job.id, job.pairs) for job in loading]),
         )
 
-    def update_connector_output(self, worker: WorkerRank, jobs: Sequence[JobId]) -> ConnectorOutput:
-        per_job.validate(jobs, self.next_job)
-        settled: list[Settled] = []
-        stale = 0
-        for job_id in jobs:
-            job = per_job.credited(self.jobs, job_id, worker)
-            if job is None:
-                stale += 1
-                continue
-            if job.state is JobState.FORGOTTEN:
-                stale += 1
-            if job.awaiting:
-                continue
-            del self.jobs[job.id]
-            if job.state is JobState.FORGOTTEN:
-                continue
-            loaded = self._publish(job) if job.state is JobState.LIVE else 0
-            self._disown(job)
-            if job.request is not None:
-                settled.append(Settled(job.id, job.request, loaded))
-        return ConnectorOutput(tuple(settled), stale)
+    def update_connector_output(
+        self, worker: WorkerRank, jobs: Sequence[JobId], failed: Failures
+    ) -> Iterator[ConnectorOutput]:
+        per_job.validate(self.jobs, jobs, failed, self.next_job)
+        return (self._reported(worker, job, failed.get(job, ())) for job in jobs)
+
+    def _reported(self, worker: WorkerRank, job_id: JobId, failed: Sequence[int]) -> ConnectorOutput:
+        job = per_job.credited(self.jobs, job_id, worker, failed)
+        if job is None:
+            return ConnectorOutput(stale=True)
+        stale = job.state is JobState.FORGOTTEN
+        if job.awaiting:
+            return ConnectorOutput(stale=stale)
+        del self.jobs[job.id]
+        if job.state is JobState.FORGOTTEN:
+            return ConnectorOutput(stale=True)
+        loaded = self._publish(job) if job.state is JobState.LIVE else 0
+        self._disown(job)
+        settled = None if job.request is None else Settled(job.id, job.request, loaded)
+        if job.failed and job.state is JobState.LIVE:
+            return self._failed(job, settled)
+        return ConnectorOutput(settled)
 
     def request_preempted(self, request: Request) -> bool:
         load = self._load_of(request)
@@ -221,9 +222,19 @@ class TransferConnector(Connector):
             cache = self.host.cache
         else:
             cache = self._device().cache
-        for pair in job.pairs:
+        intact = job.intact
+        for pair in intact:
             cache.publish(pair.destination, pair.key)
-        return 0 if job.direction is Direction.STORE else len(job.pairs)
+        return 0 if job.direction is Direction.STORE else len(intact)
+
+    def _failed(self, job: TransferJob, settled: Settled | None) -> ConnectorOutput:
+        """What follows of the failures of a transfer that was wanted. What a load could not read is found no more: it
+        would be tried again by everybody who shares it (vLLM PR 49328)."""
+        if job.direction is Direction.STORE:
+            return ConnectorOutput(settled, unstored=frozenset([pair.key for pair in job.missing]))
+        for pair in job.missing:
+            self.host.cache.withdraw(pair.source, pair.key)
+        return ConnectorOutput(settled, unreadable=frozenset([pair.source for pair in job.missing]))
 
     def _load_of(self, request: Request) -> TransferJob | None:
         """The load that a LOADING request waits for; None if that is complete, or in any other phase."""

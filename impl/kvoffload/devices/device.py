@@ -1,6 +1,7 @@
 """The only seam between the engine's workers and what executes their streams."""
 
-from typing import Protocol
+from collections.abc import Collection
+from typing import Protocol, runtime_checkable
 
 from kvoffload.operations import Content, Misread, Operation, Stream, Tier, Unreadable
 
@@ -24,8 +25,9 @@ class Device(Protocol):
         """Jobs whose copies have run on this worker and were not yet `collect`ed, in the order in which they ran."""
         ...
 
-    def collect(self, worker: int, job: int) -> None:
-        """Take one job out of `copied`. UnknownJob if it is not there."""
+    def collect(self, worker: int, job: int) -> tuple[int, ...]:
+        """Take one job out of `copied`; answers the positions of those of its pairs whose copy failed, in order.
+        UnknownJob if it is not there."""
         ...
 
     def computed(self, worker: int) -> int:
@@ -46,4 +48,14 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Stop all threads and give the memory back. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class FailsOnDemand(Protocol):
+    """A device whose copies can be made to fail, so that what the engine makes of that can be seen."""
+
+    def run_failing(self, worker: int, stream: Stream, pairs: Collection[int] | None = None) -> None:
+        """Gated only: `run`, but the copies of the pairs at these positions (None: of all) fail. NotRunnable as `run`,
+        and for a stream whose oldest operation is no copy."""
         ...

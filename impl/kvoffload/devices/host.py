@@ -13,12 +13,12 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
-from kvoffload.errors import Hang, NotRunnable, UnknownJob
+from kvoffload.errors import CopyFailed, Hang, NotRunnable, UnknownJob
 from kvoffload.kv_tensors import KVTensors, Pattern
 from kvoffload.operations import Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
 
@@ -53,6 +53,7 @@ class _Worker:
         self.computed = 0
         self.outstanding: set[int] = set()
         self.copied: list[int] = []
+        self.failed: dict[int, tuple[int, ...]] = {}
 
 
 class _Lane:
@@ -64,6 +65,7 @@ class _Lane:
         self.queue: deque[_Entry] = deque()
         self.state = State.RUNNING
         self.released = False
+        self.failing: Collection[int] = ()
         self.wake = threading.Condition(lock)
         self.thread: threading.Thread | None = None
 
@@ -96,7 +98,8 @@ class Host:
     """A `Device` on CPU tensors.
 
     One thread uses it (the engine, the driver); the streams' threads are its own. An exception in one of those ends
-    that stream, and is raised by every later call but `close`, which raises it only if no call did.
+    that stream, and is raised by every later call but `close`, which raises it only if no call did. Except in the copy
+    of one block: that is a failed copy, which `collect` tells of, and the stream goes on.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class Host:
         delays: int | None = None,
         watchdog: float = 30.0,
         on_run: Callable[[int, Operation], None] | None = None,
+        faults: Callable[[int, Copy], Collection[int]] | None = None,
     ) -> None:
         """block_bytes  bytes of one block in one layer: a multiple of 8, at least 32
 
@@ -118,6 +122,7 @@ class Host:
                   Pauses change when things happen and never what is right.
         watchdog  seconds after which a stream that neither rests nor ends is a `Hang`
         on_run    called with worker and operation on the stream's own thread, when the operation has begun to run
+        faults    asked likewise of every copy: the positions of its pairs that are to fail. None: none are made to
         """
         self.workers = workers
         self.gated = gated
@@ -125,6 +130,7 @@ class Host:
         self._delays = delays
         self._watchdog = watchdog
         self._on_run = on_run
+        self._faults = faults
         self._lock = threading.Lock()
         self._quiescent = threading.Condition(self._lock)
         self._closing = threading.Event()
@@ -179,13 +185,14 @@ class Host:
         with self._lock:
             return tuple(self._worker(worker).copied)
 
-    def collect(self, worker: int, job: int) -> None:
-        """Take one job out of `copied`. UnknownJob if it is not there."""
+    def collect(self, worker: int, job: int) -> tuple[int, ...]:
+        """Take one job out of `copied`; answers which of its pairs failed. UnknownJob if it is not there."""
         with self._lock:
-            copied = self._worker(worker).copied
-            if job not in copied:
+            at = self._worker(worker)
+            if job not in at.copied:
                 raise UnknownJob(f"job {job} is not among those copied on worker {worker}")
-            copied.remove(job)
+            at.copied.remove(job)
+            return at.failed.pop(job, ())
 
     def computed(self, worker: int) -> int:
         """How many computes have run on this worker, counted from the start."""
@@ -208,12 +215,27 @@ class Host:
 
         Raises NotRunnable if none is at the gate, and Hang if the streams are not quiescent before the deadline.
         """
+        self._release(worker, stream, ())
+
+    def run_failing(self, worker: int, stream: Stream, pairs: Collection[int] | None = None) -> None:
+        """As `run`, and the copies of the pairs at these positions (None: of all) are made to fail.
+
+        Raises NotRunnable also if the operation at the gate is no copy.
+        """
+        self._release(worker, stream, pairs)
+
+    def _release(self, worker: int, stream: Stream, failing: Collection[int] | None) -> None:
         with self._lock:
             self._require(gated=True)
             lane = self._worker(worker).lanes[stream]
             self._await_quiescence()
             if lane.state is not State.GATE:
                 raise NotRunnable(str(lane))
+            operation = lane.queue[0].operation
+            if isinstance(operation, Copy):
+                lane.failing = range(len(operation.pairs)) if failing is None else failing
+            elif failing is None or failing:
+                raise NotRunnable(f"no copy that could fail: {lane}")
             lane.released = True
             lane.wake.notify()
             self._await_quiescence()
@@ -280,6 +302,7 @@ class Host:
             for worker in self._workers:
                 worker.computed = 0
                 worker.copied.clear()
+                worker.failed.clear()
                 for tensors in worker.tiers.values():
                     tensors.blank()
             self.misreads.clear()
@@ -348,9 +371,9 @@ class Host:
             with self._lock:
                 operation = self._next(lane)
             while operation is not None:
-                self._perform(lane.worker, operation, pause)
+                failed = self._perform(lane, operation, pause)
                 with self._lock:
-                    self._happened(lane, operation)
+                    self._happened(lane, operation, failed)
                     operation = self._next(lane)
         except BaseException as failure:  # noqa: BLE001 - not handled here: raised again on the caller's thread
             with self._lock:
@@ -383,7 +406,7 @@ class Host:
         if self._is_quiescent():
             self._quiescent.notify_all()
 
-    def _happened(self, lane: _Lane, operation: Operation) -> None:
+    def _happened(self, lane: _Lane, operation: Operation, failed: tuple[int, ...]) -> None:
         """Record that the stream's oldest operation has run, and wake what waited for it."""
         worker = lane.worker
         lane.queue.popleft()
@@ -392,19 +415,26 @@ class Host:
         else:
             worker.outstanding.remove(operation.job)
             worker.copied.append(operation.job)
+            if failed:
+                worker.failed[operation.job] = failed
         for other in worker.lanes.values():
             if other.state is State.WAITING and other.may_go_on():
                 other.wake.notify()
 
-    def _perform(self, worker: _Worker, operation: Operation, pause: Callable[[], None]) -> None:
-        """Run one operation: the only place where bytes are read and written, and no lock is held."""
+    def _perform(self, lane: _Lane, operation: Operation, pause: Callable[[], None]) -> tuple[int, ...]:
+        """Run one operation: the only place where bytes are read and written, and no lock is held. Answers the
+        positions of the pairs that could not be copied."""
+        worker = lane.worker
         if self._on_run is not None:
             self._on_run(worker.number, operation)
         pause()
         if isinstance(operation, Compute):
             self._compute(worker, operation)
-        else:
-            self._copy(worker, operation, pause)
+            return ()
+        failing, lane.failing = lane.failing, ()
+        if self._faults is not None:
+            failing = self._faults(worker.number, operation)
+        return self._copy(worker, operation, failing, pause)
 
     def _compute(self, worker: _Worker, operation: Compute) -> None:
         device = worker.tiers[Tier.DEVICE]
@@ -417,14 +447,25 @@ class Host:
             for block, content in share.writes:
                 device.fill(block, content)
 
-    def _copy(self, worker: _Worker, operation: Copy, pause: Callable[[], None]) -> None:
+    def _copy(
+        self, worker: _Worker, operation: Copy, failing: Collection[int], pause: Callable[[], None]
+    ) -> tuple[int, ...]:
         device, host = worker.tiers[Tier.DEVICE], worker.tiers[Tier.HOST]
         source, destination = (device, host) if operation.stream is Stream.STORE else (host, device)
         # Layer by layer, as engines keep their caches: a block that is read too early is truly seen half copied.
+        failed: list[int] = []
         for layer in range(source.pattern.layers):
-            for source_block, block in operation.pairs:
-                destination.copy_layer(layer, source, source_block, block)
+            for position, (source_block, block) in enumerate(operation.pairs):
+                if failed and position in failed:
+                    continue
+                try:
+                    if position in failing:
+                        destination.break_off(layer, source_block, block)
+                    destination.copy_layer(layer, source, source_block, block)
+                except (CopyFailed, RuntimeError):  # torch's errors: the block is reported, the stream goes on
+                    failed.append(position)
             pause()
+        return tuple(sorted(failed))
 
     def _pauses(self, lane: _Lane) -> Callable[[], None]:
         """A function that at times waits a little: on the event that closing sets, so that closing is never late."""

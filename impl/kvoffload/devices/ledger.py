@@ -1,5 +1,6 @@
 """A device without bytes: it keeps the content of every block as a symbol. Plain data, no threads, exact."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,6 +18,7 @@ class LedgerWorker(Plain):
     unrun      jobs among them: a wait for any other job is satisfied
     computed   computes that have run (count)
     finished   jobs that were copied and not collected, in the order in which they ran
+    failed     positions of the pairs that failed, of each job among these that has any
     """
 
     device: list[Content | Unreadable]
@@ -27,11 +29,12 @@ class LedgerWorker(Plain):
     unrun: set[int]
     computed: int
     finished: list[int]
+    failed: dict[int, tuple[int, ...]]
 
     @classmethod
     def blank(cls, device_blocks: int, host_blocks: int) -> Self:
         unwritten: list[Content | Unreadable] = [Unreadable.UNWRITTEN]
-        return cls(unwritten * device_blocks, unwritten * host_blocks, [], [], [], set(), 0, [])
+        return cls(unwritten * device_blocks, unwritten * host_blocks, [], [], [], set(), 0, [], {})
 
     def enqueue(self, operation: Operation) -> None:
         if isinstance(operation, Compute):
@@ -47,8 +50,8 @@ class LedgerWorker(Plain):
         queue = self.stores if stream is Stream.STORE else self.loads
         return bool(queue) and queue[0].step < self.computed and self.unrun.isdisjoint(queue[0].jobs)
 
-    def copy(self, stream: Stream) -> None:
-        """Run the oldest copy of this stream."""
+    def copy(self, stream: Stream, failing: Collection[int] | None = ()) -> None:
+        """Run the oldest copy of this stream; the pairs at the positions `failing` (None: all) fail and are torn."""
         if stream is Stream.STORE:
             queue, source, destination = self.stores, self.device, self.host
         else:
@@ -56,6 +59,11 @@ class LedgerWorker(Plain):
         operation = queue.pop(0)
         for read, written in operation.pairs:
             destination[written] = source[read]
+        if failing is None or failing:
+            torn = range(len(operation.pairs)) if failing is None else sorted(failing)
+            for position in torn:
+                destination[operation.pairs[position][1]] = Unreadable.TORN
+            self.failed[operation.job] = tuple(torn)
         self.unrun.discard(operation.job)
         self.finished.append(operation.job)
 
@@ -101,11 +109,12 @@ class Ledger(Plain):
     def copied(self, worker: int) -> tuple[int, ...]:
         return tuple(self.shards[worker].finished)
 
-    def collect(self, worker: int, job: int) -> None:
+    def collect(self, worker: int, job: int) -> tuple[int, ...]:
         finished = self.shards[worker].finished
         if job not in finished:
             raise UnknownJob(f"job {job} is not among those that worker {worker} has copied: {finished}")
         finished.remove(job)
+        return self.shards[worker].failed.pop(job, ())
 
     def computed(self, worker: int) -> int:
         return self.shards[worker].computed
@@ -119,6 +128,12 @@ class Ledger(Plain):
         if not self.shards[worker].ready(stream):
             raise NotRunnable(f"the {stream} stream of worker {worker} is empty, or its oldest operation must wait")
         self._run(worker, stream)
+
+    def run_failing(self, worker: int, stream: Stream, pairs: Collection[int] | None = None) -> None:
+        """Run the oldest copy of this stream, and let the pairs at these positions (None: all) fail."""
+        if stream is Stream.COMPUTE or not self.shards[worker].ready(stream):
+            raise NotRunnable(f"the {stream} stream of worker {worker} has no copy that could run and fail")
+        self.shards[worker].copy(stream, pairs)
 
     def content(self, tier: Tier, worker: int, block: int) -> Content | Unreadable:
         shard = self.shards[worker]

@@ -5,6 +5,7 @@ The faults of reporting live here too: a completion that is repeated, that never
 
 from kvmodel import actions
 from kvmodel.block_pool import release
+from kvmodel.failure import failure_faced
 from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
 from kvmodel.owners import released_by_job
@@ -22,6 +23,8 @@ from kvmodel.transfer_job import (
     REPORTED,
     STORE,
     Job,
+    failed_positions,
+    intact_pairs,
     is_reported_by_all,
     is_settled,
 )
@@ -67,16 +70,18 @@ def apply(setting: Setting, state: State, action: actions.Report) -> State:
 
 
 def completed(setting: Setting, state: State, job: Job) -> State:
-    """The last report came. A live job publishes; an abandoned one publishes nothing (PR 39726). Both release."""
+    """The last report came. A live job publishes what it brought over (never what failed, on whichever worker); an
+    abandoned one publishes nothing (PR 39726). Both release."""
     state = state._replace(jobs=without_job(state.jobs, job.id))
     if is_live(job):
         pool = state.host if job.direction == STORE else state.device
-        for pair in job.pairs:
+        for pair in intact_pairs(job):
             pool = publish(pool, pair.destination, pair.key)
         state = state._replace(host=pool) if job.direction == STORE else state._replace(device=pool)
     if job.request != NONE:
         state = _request_served(state, job)
-    return released_by_job(setting.contract, state, job)
+    state = released_by_job(setting.contract, state, job)
+    return failure_faced(setting, state, job, failed_positions(job)) if job.failed and is_live(job) else state
 
 
 def _request_served(state: State, job: Job) -> State:
@@ -91,7 +96,7 @@ def _request_served(state: State, job: Job) -> State:
             device=release(state.device, request.table),
         )
     if job.direction == LOAD:
-        request = request._replace(computed=request.computed + len(job.pairs))
+        request = request._replace(computed=request.computed + len(intact_pairs(job)))
     return state._replace(requests=with_request(state, job.request, request))
 
 

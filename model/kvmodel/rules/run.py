@@ -1,7 +1,7 @@
 """Run: the oldest operation of one worker's stream runs. It moves contents and never asks what the scheduler thinks."""
 
 from kvmodel import actions
-from kvmodel.contents import before_reset, written
+from kvmodel.contents import TORN, before_reset, written
 from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
 from kvmodel.launched_step import Step
@@ -31,7 +31,7 @@ def apply(setting: Setting, state: State, action: actions.Run) -> State:
         return _compute(setting, state, worker, step)
     job = oldest_copy(state, worker, stream)
     assert job is not None
-    return _copy(state, worker, job)
+    return copied(state, worker, job, ())
 
 
 @guard
@@ -62,17 +62,21 @@ def retired(state: State, step: Step) -> State:
     return state._replace(steps=tuple([other for other in state.steps if other.id != step.id]), jobs=jobs)
 
 
-def _copy(state: State, worker: int, job: Job) -> State:
+def copied(state: State, worker: int, job: Job, failing: tuple[int, ...]) -> State:
+    """The job's copies have run on a worker; those of the pairs at the `failing` positions have failed."""
     if job.direction == STORE:
         source, target = state.device_contents, state.host_contents
     else:
         source, target = state.host_contents, state.device_contents
     writes = [(pair.destination, source[worker][pair.source]) for pair in job.pairs]
-    copied = job._replace(progress=(*job.progress[:worker], COPIED, *job.progress[worker + 1 :]))
-    done = is_copied_everywhere(copied)
+    if failing:
+        writes = [(block, TORN if at in failing else held) for at, (block, held) in enumerate(writes)]
+        job = job._replace(failed=tuple(sorted({*job.failed, *[(worker, position) for position in failing]})))
+    ran = job._replace(progress=(*job.progress[:worker], COPIED, *job.progress[worker + 1 :]))
+    done = is_copied_everywhere(ran)
     if done:
-        copied = copied._replace(flushed=False, after_step=NONE, after_jobs=())
-    jobs = [copied if other.id == job.id else other for other in state.jobs]
+        ran = ran._replace(flushed=False, after_step=NONE, after_jobs=())
+    jobs = [ran if other.id == job.id else other for other in state.jobs]
     steps = state.steps
     if done and job.flushed:
         jobs = [_no_longer_after(other, job.id) for other in jobs]

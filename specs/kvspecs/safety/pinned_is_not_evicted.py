@@ -1,8 +1,9 @@
 """pinned-is-not-evicted."""
 
-from kvmodel.actions import Action, Reset
+from kvmodel.actions import Action, Report, Reset
 from kvmodel.setting import Setting
-from kvmodel.state import State
+from kvmodel.state import State, job_with
+from kvmodel.transfer_job import LIVE, LOAD, failed_positions
 from kvspecs.property import Broken, Property
 
 
@@ -13,14 +14,23 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
         if old.keys == new.keys:
             continue
         for block, key in enumerate(old.keys):
-            if key and new.keys[block] != key and old.refs[block]:
+            if key and new.keys[block] != key and old.refs[block] and not _is_withdrawn(before, action, tier, block):
                 name = setting.key_names[key - 1]
                 return f"{tier} block {block} lost its key {name!r} while it had {old.refs[block]} references"
     return None
 
 
+def _is_withdrawn(before: State, action: Action, tier: str, block: int) -> bool:
+    """A load has just failed to read the host block: nobody is to hit it again (vLLM PR 49328)."""
+    job = job_with(before, action.job) if tier == "host" and isinstance(action, Report) else None
+    if job is None or job.direction != LOAD or job.view != LIVE:
+        return False
+    return any(job.pairs[position].source == block for position in failed_positions(job))
+
+
 PROPERTY = Property(
     "pinned-is-not-evicted",
-    "A block with references is not given to anybody else, and keeps its key until a reset.",
+    "A block with references is not given to anybody else, and keeps its key until a reset, or until a load cannot "
+    "read it.",
     on_step=on_step,
 )

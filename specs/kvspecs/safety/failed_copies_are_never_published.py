@@ -1,0 +1,44 @@
+"""failed-copies-are-never-published."""
+
+from kvmodel.actions import Action, Report
+from kvmodel.setting import Setting
+from kvmodel.state import State, job_with
+from kvmodel.transfer_job import LIVE, LOAD, NONE, Job, failed_positions
+from kvspecs.property import Broken, Property
+
+
+def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
+    """Judged when a live job with a failed copy is completed: nothing of it that failed is published or counted as
+    loaded, and what could not be read is no longer offered."""
+    assert isinstance(action, Report)
+    job = job_with(before, action.job)
+    if job is None or job.view != LIVE or not job.failed or job_with(after, job.id) is not None:
+        return None
+    tier, old, new = (
+        ("device", before.device, after.device) if job.direction == LOAD else ("host", before.host, after.host)
+    )
+    bad = failed_positions(job)
+    for position in sorted(bad):
+        pair = job.pairs[position]
+        name = setting.key_names[pair.key - 1]
+        if new.keys[pair.destination] == pair.key != old.keys[pair.destination]:
+            return f"the copy of {name!r} into {tier} block {pair.destination} failed, and it can be hit there"
+        if job.direction == LOAD and after.host.keys[pair.source] == pair.key:
+            return f"{name!r} could not be loaded from host block {pair.source}, and can still be hit there"
+    return _counted(before, after, job, min(bad)) if job.direction == LOAD and job.request != NONE else None
+
+
+def _counted(before: State, after: State, job: Job, intact: int) -> Broken:
+    old, new = before.requests[job.request], after.requests[job.request]
+    if job.id in old.jobs and new.table and new.computed > old.computed + intact:
+        return f"request {job.request} counts {new.computed - old.computed} blocks as loaded, and only {intact} were"
+    return None
+
+
+PROPERTY = Property(
+    "failed-copies-are-never-published",
+    "What a copy failed to bring over, on any worker, is neither hit nor counted as loaded; what could not be read is "
+    "not offered again.",
+    on_step=on_step,
+    actions=frozenset({"Report"}),
+)
