@@ -21,7 +21,6 @@ def has_passed(setting: Setting, state: State, number: int, keys: Collection[int
     return request.phase == RUNNING and any(key in keys for key in setting.total_keys[number][: request.stored])
 
 
-@guard
 def keeps(request: Request, blocks: Collection[int]) -> bool:
     """A lookup has found one of these host blocks, and is going to load it."""
     return request.pins is not None and any(block in blocks for block in request.pins.host)

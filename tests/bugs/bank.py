@@ -1,9 +1,16 @@
 """All planted bugs, in the order of reports."""
 
-from tests.bugs import completions, connectors, orderings, pools, scheduling
+from tests.bugs import completions, connectors, failures, orderings, pools, scheduling
 from tests.bugs.bug import Bug
 
-BANK: tuple[Bug, ...] = (*pools.BUGS, *connectors.BUGS, *completions.BUGS, *scheduling.BUGS, *orderings.BUGS)
+BANK: tuple[Bug, ...] = (
+    *pools.BUGS,
+    *connectors.BUGS,
+    *completions.BUGS,
+    *scheduling.BUGS,
+    *orderings.BUGS,
+    *failures.BUGS,
+)
 
 BY_ID = {bug.id: bug for bug in BANK}
 

@@ -11,7 +11,7 @@ from tests.seeds.driving import state_after
 from kvmodel import Contract, Forbidden, Scope
 from kvmodel import actions as act
 from kvmodel.actions import Action, Admission, Launching
-from kvmodel.transfer_job import NONE, Pair
+from kvmodel.transfer_job import LOAD, NONE, STORE, Pair
 
 PINNING, FENCING = Contract("pinning"), Contract("fencing")
 
@@ -284,6 +284,46 @@ REFUSALS = [
         act.LoseReport(0, 0),
         "report",
         "worker 0 reports job 0, which it has not just copied",
+    ),
+    Refusal(
+        PINNING,
+        FAULTLESS,
+        X_HANDLED,
+        act.FailCopy(0, STORE),
+        "faults",
+        "no more copies may fail in this scope",
+    ),
+    Refusal(
+        PINNING,
+        SCOPE._replace(failures=1),
+        X_HANDLED,
+        act.FailCopy(0, STORE, 0),
+        "faults",
+        "no more copies may fail in this scope",
+    ),
+    Refusal(
+        PINNING,
+        SCOPE._replace(failures=1),
+        X_HANDLED,
+        act.FailCopy(0, LOAD),
+        "run",
+        "worker 0 has nothing on its load stream that may run",
+    ),
+    Refusal(
+        PINNING,
+        SCOPE._replace(failures=1),
+        X_LAUNCHED,
+        act.FailCopy(0, 0),
+        "fail-copy",
+        "worker 0 has no copy on that stream of which this part could fail",
+    ),
+    Refusal(
+        PINNING,
+        SCOPE._replace(partial_failures=1),
+        X_HANDLED,
+        act.FailCopy(0, STORE, 2),
+        "fail-copy",
+        "worker 0 has no copy on that stream of which this part could fail",
     ),
     Refusal(PINNING, FAULTLESS, (), act.ForgeReport(0), "faults", "no more reports may be forged in this scope"),
     Refusal(PINNING, FAULTLESS, (), act.FreeTwice("host"), "faults", "nothing more may be freed twice in this scope"),

@@ -27,6 +27,8 @@ PINNING = Contract("pinning")
         ({"losses": -1}, "losses is -1; it must be between 0 and 1000000"),
         ({"forgeries": -1}, "forgeries is -1; it must be between 0 and 1000000"),
         ({"double_frees": -1}, "double_frees is -1; it must be between 0 and 1000000"),
+        ({"failures": -1}, "failures is -1; it must be between 0 and 1000000"),
+        ({"partial_failures": -1}, "partial_failures is -1; it must be between 0 and 1000000"),
         ({"lazy_window": -1}, "lazy_window is -1; it must be between 0 and 100000"),
         ({"prompts": ("",)}, "prompt '' must be 1 to 64 letters or digits, one for each block"),
         ({"prompts": ("a b",)}, "prompt 'a b' must be 1 to 64 letters or digits, one for each block"),
@@ -57,7 +59,7 @@ def test_a_scope_that_makes_no_sense(fields: dict[str, Any], says: str) -> None:
         ({"depth": 3}, "depth 3 does not exist; use 1 or 2"),
         (
             {"environment": frozenset({"flood"})},
-            "fault 'flood' does not exist; use duplicate, loss, forgery, double-free",
+            "fault 'flood' does not exist; use duplicate, loss, forgery, double-free, failure",
         ),
     ],
 )
@@ -69,7 +71,14 @@ def test_a_contract_that_makes_no_sense(fields: dict[str, Any], says: str) -> No
 
 @pytest.mark.parametrize(
     ("field", "fault"),
-    [("duplicates", "duplicate"), ("losses", "loss"), ("forgeries", "forgery"), ("double_frees", "double-free")],
+    [
+        ("duplicates", "duplicate"),
+        ("losses", "loss"),
+        ("forgeries", "forgery"),
+        ("double_frees", "double-free"),
+        ("failures", "failure"),
+        ("partial_failures", "failure"),
+    ],
 )
 def test_a_scope_with_a_fault_that_the_contract_excludes(field: str, fault: str) -> None:
     contract = PINNING._replace(environment=PINNING.environment - {fault})

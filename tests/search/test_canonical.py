@@ -44,6 +44,7 @@ MACHINES = {
         ("first", Contract(discipline, output_from="first"), RICH._replace(lookups=False)),
         ("deep", Contract(discipline, depth=2), RICH._replace(decode=1)),
         ("deep first", Contract(discipline, output_from="first", depth=2), RICH._replace(decode=1, lookups=False)),
+        ("failing", Contract(discipline), RICH._replace(host_blocks=3, failures=2, partial_failures=2)),
     )
 }
 
@@ -92,6 +93,7 @@ def renamed(
             id=old.id + job_gap,
             pairs=tuple(Pair(source[pair.source], target[pair.destination], pair.key) for pair in old.pairs),
             progress=tuple(old.progress[worker] for worker in workers),
+            failed=tuple(sorted((workers.index(worker), position) for worker, position in old.failed)),
             after_step=old.after_step if old.after_step == NONE else old.after_step + step_gap,
             after_jobs=tuple(other + job_gap for other in old.after_jobs),
         )
@@ -200,6 +202,7 @@ ONCE = Scope(device_blocks=2, host_blocks=1, workers=1, prompts=("ab",), preempt
         (ONCE._replace(meanings=("invalidate", "evict"), survivors=True), {}),
         (ONCE._replace(losses=1, double_frees=1), {}),
         (ONCE._replace(duplicates=1), {}),
+        (ONCE._replace(host_blocks=2, workers=2, failures=1, partial_failures=1, resets=0), {}),
         (ONCE._replace(prompts=("a",), decode=1), {"depth": 2}),
         (ONCE._replace(prompts=("a",), decode=1, workers=2, resets=0), {"depth": 2, "output_from": "first"}),
         (ONCE._replace(prompts=("a",), decode=1, meanings=("evict",), survivors=True), {"depth": 2}),

@@ -51,6 +51,8 @@ MODES_OF_S1 = {
     "duplicates": ((424, 1274), (1752, 6072)),
     "losses": ((266, 697), (1148, 4040)),
     "forgeries": ((412, 1268), (1692, 5924)),
+    "failures": ((425, 964), (2103, 5596)),
+    "partial-failures": ((644, 1703), (586, 1441)),
     "double-frees": ((412, 1298), (1692, 5922)),
 }
 """Mode -> states and transitions of s1 with it, under pinning and under fencing."""
@@ -127,6 +129,8 @@ def test_every_action_is_taken_by_the_mode_that_needs_it(discipline: Discipline)
         "duplicates": {"DuplicateReport"},
         "losses": {"LoseReport"},
         "forgeries": {"ForgeReport"},
+        "failures": {"FailCopy"},
+        "partial-failures": {"FailCopy"},
         "double-frees": {"FreeTwice"},
     }
     s1 = Variant("s1", SCOPES["s1"], Contract(discipline))

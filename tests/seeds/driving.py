@@ -17,7 +17,7 @@ import pytest
 
 from kvmodel import Forbidden, Machine, State
 from kvmodel.actions import Reset
-from kvmodel.contents import UNWRITTEN
+from kvmodel.contents import TORN, UNWRITTEN
 from kvmodel.contract import Contract
 from kvmodel.request import PHASES
 from kvmodel.scope import Scope
@@ -49,8 +49,8 @@ class Step(NamedTuple):
     jobs        transfers that were not dropped, with the workers whose reports are awaited: `0 store LIVE w0`
     waits_for   jobs that keep requests from being looked up or run: `x 0 2`
     found       what lookups keep: `x a | ab`, on the device, then on the host; `-` for nothing
-    kv          what the blocks of each table truly hold, on every worker: `x a ab`, `?` where never written, and
-                `-a` for what was computed before an `invalidate` reset
+    kv          what the blocks of each table truly hold, on every worker: `x a ab`, `?` where never written, `-a` for
+                what was computed before an `invalidate` reset, and `torn` where a copy failed
     may_run     streams whose oldest operation could run now: `w0 compute, w0 store`
     """
 
@@ -93,7 +93,8 @@ def facts(setting: Setting, view: View) -> dict[str, str]:
 
     def content(block: int) -> str:
         held = {worker[block] for worker in (view.contents or ((),))[0]}
-        return "/".join("?" if c == UNWRITTEN else ("-" if c < 0 else "") + names[abs(c) - 1] for c in sorted(held))
+        words = {UNWRITTEN: "?", TORN: "torn"}
+        return "/".join(words.get(c) or ("-" if c < 0 else "") + names[abs(c) - 1] for c in sorted(held))
 
     named = [(request_name(number), request) for number, request in enumerate(view.requests)]
     return {

@@ -92,14 +92,14 @@ def test_a_cursor_that_passes_over_what_is_stored_nowhere() -> None:
 
 def test_the_catalogue() -> None:
     """Names are unique, stable, and each has a sentence; every property says when it is judged."""
-    assert len(SAFETY) == 19
+    assert len(SAFETY) == 20
     assert [live.name for live in LIVENESS] == [
         "every-request-can-finish",
         "everything-drains",
         "reset-converges",
         "every-full-block-is-stored-or-refused",
     ]
-    assert len(set(NAMES)) == len(NAMES) == 25
+    assert len(set(NAMES)) == len(NAMES) == 26
     assert NAMES[-2:] == (STEPPING.name, AGREEMENT)
     for name in NAMES:
         assert sentence_of(name).endswith(".")

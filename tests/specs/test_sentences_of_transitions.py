@@ -9,7 +9,9 @@ from tests.specs.wrong import (
     COMPUTED,
     FENCING,
     HANDLED,
+    LOADING,
     PINNING,
+    RELOAD,
     STORED,
     TWO_WORKERS,
     Change,
@@ -25,9 +27,11 @@ from kvmodel import actions as act
 from kvmodel.actions import Action
 from kvmodel.request import Pins
 from kvmodel.transfer_job import COPIED, LIVE, REPORTED, STORE, Job
+from kvspecs.liveness import every_full_block_is_stored_or_refused
 from kvspecs.property import Property
 from kvspecs.safety import (
     dropped_jobs_publish_nothing,
+    failed_copies_are_never_published,
     false_reset_has_a_cause,
     false_reset_serves_nothing_old,
     ids_are_never_reused,
@@ -55,6 +59,7 @@ class WrongStep(NamedTuple):
 RESET = act.Reset("invalidate", "preempt")
 KEEP = act.Reset("invalidate", "keep")
 CLUMSY = AB._replace(double_frees=1, forgeries=1)
+FAILING_LOAD = RELOAD._replace(partial_failures=1)
 
 STEPS = [
     WrongStep(
@@ -274,6 +279,51 @@ STEPS = [
         act.DuplicateReport(0, 0),
         job_is(progress=(REPORTED, REPORTED)),
         "a completion that no worker owed changed the job table",
+    ),
+    WrongStep(
+        failed_copies_are_never_published.PROPERTY,
+        PINNING,
+        AB._replace(partial_failures=1),
+        (*HANDLED, "run w0 store, of which pair 1 fails"),
+        act.Report(0, 0),
+        host_is(keys=(1, 2, 0)),
+        "the copy of 'ab' into host block 1 failed, and it can be hit there",
+    ),
+    WrongStep(
+        failed_copies_are_never_published.PROPERTY,
+        FENCING,
+        FAILING_LOAD,
+        (*LOADING, "run w0 load, of which pair 0 fails"),
+        act.Report(0, 2),
+        host_is(keys=(1, 2, 3, 4)),
+        "'a' could not be loaded from host block 0, and can still be hit there",
+    ),
+    WrongStep(
+        failed_copies_are_never_published.PROPERTY,
+        PINNING,
+        FAILING_LOAD,
+        (*LOADING, "run w0 load, of which pair 1 fails"),
+        act.Report(0, 2),
+        request_is(2, computed=2),
+        "request 2 counts 2 blocks as loaded, and only 1 were",
+    ),
+    WrongStep(
+        pinned_is_not_evicted.PROPERTY,
+        PINNING,
+        FAILING_LOAD,
+        (*LOADING, "run w0 load, of which pair 1 fails"),
+        act.Report(0, 2),
+        host_is(keys=(0, 0, 3, 4)),
+        "host block 0 lost its key 'a' while it had 1 references",
+    ),
+    WrongStep(
+        every_full_block_is_stored_or_refused.PASSED_OVER,
+        PINNING,
+        AB._replace(failures=1),
+        (*HANDLED, "run w0 store, which fails"),
+        act.Report(0, 0),
+        request_is(stored=2),
+        "the store of 'a' failed, and request 0 will not offer it again",
     ),
 ]
 

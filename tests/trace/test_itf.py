@@ -38,7 +38,7 @@ def trace(*commands: Command) -> Trace:
 
 
 def arguments(verb: str) -> st.SearchStrategy[tuple[int | str, ...]]:
-    limits = {"request": len(SCOPE.prompts) - 1, "worker": SCOPE.workers - 1, "job": 10_000}
+    limits = {"request": len(SCOPE.prompts) - 1, "worker": SCOPE.workers - 1, "job": 10_000, "position": 9}
     return st.tuples(*(st.sampled_from(p.values) if p.values else st.integers(0, limits[p.name]) for p in VERBS[verb]))
 
 
