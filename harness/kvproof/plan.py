@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from kvmodel.contract import DISCIPLINES, Contract, Discipline, OutputFrom, StoreMode
+from kvmodel.contract import DISCIPLINES, AdmissionMode, Contract, Discipline, OutputFrom, StoreMode
 from kvmodel.scope import Scope
 from kvproof.job import Job
 from kvproof.scopes import parse_scope
@@ -258,6 +258,7 @@ class Selection:
     store_mode: StoreMode | None = None
     output_from: OutputFrom | None = None
     depth: int | None = None
+    admission: AdmissionMode | None = None
     seed: int = 0
     nightly: bool = False
     known: tuple[str, ...] = ()
@@ -265,7 +266,7 @@ class Selection:
     @property
     def whole(self) -> bool:
         """Whether this is the whole plan for our own target: only then must everything be covered."""
-        modes = self.store_mode or self.output_from or self.depth
+        modes = self.store_mode or self.output_from or self.depth or self.admission
         narrowed = self.engines or self.scope or modes or self.device != "auto"
         return not narrowed and is_ours(self.target) and self.disciplines == DISCIPLINES
 
@@ -372,6 +373,7 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
             store_mode=selection.store_mode or instance.store_mode,
             output_from=selection.output_from or instance.output_from,
             depth=selection.depth or instance.depth,
+            admission=selection.admission or "whole",
         )
         for device in devices:
             yield Job(

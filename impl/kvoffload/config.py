@@ -8,6 +8,7 @@ from kvoffload.plain import Plain
 Discipline = Literal["pinning", "fencing"]
 StoreMode = Literal["eager", "lazy"]
 OutputFrom = Literal["all", "first"]
+AdmissionMode = Literal["whole", "partial"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Config(Plain):
                    the next step is launched. 2, asynchronous scheduling: the next step is launched meanwhile, on the
                    assumption that what the one before it computes will be there.
     lazy_window    free device blocks, from the eviction end, that a lazy store examines (count; 0: all of them)
+    admission      what a request must find to be admitted: room for its `whole` prompt; or, `partial`, for what is
+                   loaded for it, or for one block if nothing is cached: it gets the others one by one as it runs.
     """
 
     discipline: Discipline
@@ -37,6 +40,7 @@ class Config(Plain):
     output_from: OutputFrom = "all"
     depth: int = 1
     lazy_window: int = 0
+    admission: AdmissionMode = "whole"
 
     def __post_init__(self) -> None:
         if self.discipline not in ("pinning", "fencing"):
@@ -47,6 +51,8 @@ class Config(Plain):
             raise ValueError(f"output_from {self.output_from!r} does not exist; use all or first")
         if self.depth not in (1, 2):
             raise ValueError(f"depth {self.depth!r} does not exist; use 1 or 2")
+        if self.admission not in ("whole", "partial"):
+            raise ValueError(f"admission {self.admission!r} does not exist; use whole or partial")
         if self.device_blocks < 1 or self.host_blocks < 1 or self.workers < 1:
             raise ValueError("device_blocks, host_blocks and workers must be at least 1")
         if self.lazy_window < 0:

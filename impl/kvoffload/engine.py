@@ -39,7 +39,8 @@ class Engine:
         kind = PinningConnector if self.config.discipline == "pinning" else FencingConnector
         self.connector = kind.create(self.config)
         pool = BlockPool.of_size(self.config.device_blocks)
-        self.scheduler = Scheduler(pool, self.connector, {}, self.config.depth)
+        partial = self.config.admission == "partial"
+        self.scheduler = Scheduler(pool, self.connector, {}, self.config.depth, partial)
         self.statistics = Statistics()
 
     @classmethod
@@ -138,6 +139,7 @@ class Engine:
     def lookup(self, request: RequestId) -> LookupResult | Deferred:
         """Find the longest cached prefix of a WAITING request and keep it referenced; an earlier lookup is dropped.
 
+        Deferred while its own transfers are outstanding, and while a request that runs wants a block.
         NotBound, UnknownRequest, WrongPhase.
         """
         self._require_bound()
@@ -151,7 +153,9 @@ class Engine:
         return self.bound and self.scheduler.can_admit(request)
 
     def admit(self, request: RequestId) -> Admission:
-        """Give a WAITING request all blocks of its prompt, and queue the load of what only the host has.
+        """Give a WAITING request the blocks of its prompt, and queue the load of what only the host has.
+
+        All of its blocks, or with partial admission those that are found, or one if none is.
 
         NotBound, UnknownRequest, WrongPhase (also if deferred); OutOfBlocks, and then it keeps what it had looked up.
         While a request that runs wants a block, that one comes first: OutOfBlocks however many are free.

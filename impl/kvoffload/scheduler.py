@@ -15,6 +15,7 @@ from kvoffload.plan import LaunchPlan, PlannedShare
 from kvoffload.request import Phase, Pins, Request
 
 OWN_JOBS_OUTSTANDING = "own jobs outstanding"
+OTHERS_SHORT_OF_BLOCKS = "requests that run are short of blocks"
 
 
 class LookupResult(NamedTuple):
@@ -51,6 +52,7 @@ class Scheduler(Plain):
 
     requests    in order of id, the ended ones (DONE) until they are collected
     depth       steps that may await their output at once (count)
+    partial     requests are admitted with what is cached for them, and grow to the end of their prompt
     pipeline    the steps whose output is awaited, oldest first; outputs are handled in this order
     next_step   number of the next compute, which is also how many were launched
     generation  of the weights; what was computed with older ones is worthless
@@ -60,6 +62,7 @@ class Scheduler(Plain):
     connector: Connector
     requests: dict[RequestId, Request]
     depth: int = 1
+    partial: bool = False
     pipeline: list[LaunchedStep] = field(default_factory=list)
     next_step: int = 0
     generation: int = 0
@@ -91,10 +94,12 @@ class Scheduler(Plain):
 
     def can_lookup(self, request: RequestId) -> bool:
         waiting = self.requests.get(request)
-        return waiting is not None and waiting.phase is Phase.WAITING and not waiting.jobs
+        return waiting is not None and waiting.phase is Phase.WAITING and not waiting.jobs and not self.growing()
 
     def lookup(self, request: RequestId) -> LookupResult | Deferred:
         waiting = self._in(request, Phase.WAITING)
+        if self.growing():
+            return Deferred(OTHERS_SHORT_OF_BLOCKS)
         hits = self.device.cache.run(waiting.prompt)
         if self.connector.get_num_new_matched_tokens(waiting, len(hits)) is None:
             return Deferred(OWN_JOBS_OUTSTANDING)
@@ -111,7 +116,7 @@ class Scheduler(Plain):
         self._drop_pins(waiting)
 
     def can_admit(self, request: RequestId) -> bool:
-        if not self.can_lookup(request) or self.growing():
+        if not self.can_lookup(request):
             return False
         _, need, available = self._need(self.requests[request])
         return need <= available
@@ -168,7 +173,8 @@ class Scheduler(Plain):
 
     def growing(self) -> bool:
         """Does a running request want a block? It comes before admissions: otherwise the block that a preemption
-        under pressure freed goes back to the one preempted, for ever (vLLM admits nobody in a step that preempted)."""
+        under pressure freed goes back to the one preempted, for ever (vLLM admits nobody in a step that preempted). It
+        comes before lookups too: what they keep is what it lacks."""
         return any(self.wants_block(request) for request in self.requests)
 
     def grow(self, request: RequestId) -> Block:
@@ -356,11 +362,23 @@ class Scheduler(Plain):
         so it is no block to take (vLLM does the same before it compares).
         """
         if request.pins is not None:
-            return request.pins.device, len(request.prompt) - len(request.pins.device), self.device.free
+            need = self._reserve(request, len(request.pins.device), len(request.pins.host))
+            return request.pins.device, need, self.device.free
         hits = self.device.cache.run(request.prompt)
         counts = self.device.counts
         unreferenced = sum([not counts[block] for block in hits])
-        return hits, len(request.prompt) - len(hits), self.device.free - unreferenced
+        matched = self.connector.get_num_new_matched_tokens(request, len(hits)) if self.partial else None
+        return hits, self._reserve(request, len(hits), matched or 0), self.device.free - unreferenced
+
+    def _reserve(self, request: Request, hits: int, matched: int) -> int:
+        """Fresh blocks to admit it with, given how many are found on the device and on the host (counts).
+
+        A partial admission takes the destinations of its load alone. Requests that so hold a part each, and wait for
+        the rest, are kept from waiting for each other by `pressure_victim` and `growing` (vLLM issues 45387, 45388).
+        """
+        if not self.partial:
+            return len(request.prompt) - hits
+        return matched if hits or matched else 1
 
     def _share(self, request: Request) -> PlannedShare:
         contents = [

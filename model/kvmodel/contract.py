@@ -7,11 +7,13 @@ from kvmodel.errors import BadScope
 Discipline = Literal["pinning", "fencing"]
 StoreMode = Literal["eager", "lazy"]
 OutputFrom = Literal["all", "first"]
+AdmissionMode = Literal["whole", "partial"]
 
 DISCIPLINES: tuple[Discipline, ...] = ("pinning", "fencing")
 STORE_MODES: tuple[StoreMode, ...] = ("eager", "lazy")
 OUTPUT_FROM: tuple[OutputFrom, ...] = ("all", "first")
 DEPTHS: tuple[int, ...] = (1, 2)
+ADMISSIONS: tuple[AdmissionMode, ...] = ("whole", "partial")
 FAULTS: tuple[str, ...] = ("duplicate", "loss", "forgery", "double-free", "failure")
 
 
@@ -29,6 +31,9 @@ class Contract(NamedTuple):
                  before the next one is launched. 2, asynchronous scheduling: step N + 1 is launched before the output
                  of step N is handled, on the assumption that what N computes will be there (vLLM PR 45357).
     environment  the faults that the engine promises to survive (a subset of FAULTS).
+    admission    `whole`: a request is admitted with room for all of its prompt. `partial`: with what it hits alone, or
+                 one block if it hits nothing; it grows block by block as it runs. Then requests can each hold a part
+                 and wait for the rest (vLLM issues 45387 and 45388), unless one of them gives way.
     """
 
     discipline: Discipline
@@ -36,6 +41,7 @@ class Contract(NamedTuple):
     output_from: OutputFrom = "all"
     depth: int = 1
     environment: frozenset[str] = frozenset(FAULTS)
+    admission: AdmissionMode = "whole"
 
     @property
     def pins(self) -> bool:
@@ -44,6 +50,10 @@ class Contract(NamedTuple):
     @property
     def lazy(self) -> bool:
         return self.store_mode == "lazy"
+
+    @property
+    def partial(self) -> bool:
+        return self.admission == "partial"
 
 
 def validated(contract: Contract) -> Contract:
@@ -56,6 +66,8 @@ def validated(contract: Contract) -> Contract:
         raise BadScope(f"output_from {contract.output_from!r} does not exist; use all or first")
     if contract.depth not in DEPTHS:
         raise BadScope(f"depth {contract.depth!r} does not exist; use 1 or 2")
+    if contract.admission not in ADMISSIONS:
+        raise BadScope(f"admission {contract.admission!r} does not exist; use whole or partial")
     unknown = contract.environment - set(FAULTS)
     if unknown:
         raise BadScope(f"fault {sorted(unknown)[0]!r} does not exist; use {', '.join(FAULTS)}")

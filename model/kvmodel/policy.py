@@ -20,12 +20,19 @@ def hits(setting: Setting, state: State, number: int) -> Pins:
 
 
 def admission(setting: Setting, state: State, number: int) -> Admission:
-    """All hits are used; the rest of the prompt gets the least recently used free blocks."""
+    """All hits are used; the least recently used free blocks are taken for as much of the rest as is `reserved`."""
     pins = state.requests[number].pins
     found = hits(setting, state, number) if pins is None else pins
-    needed = len(setting.prompt_keys[number]) - len(found.device)
+    needed = reserved(setting, number, found) - len(found.device)
     free = [block for block in state.device.free if block not in found.device]
     return Admission(found.device, found.host, tuple(free[:needed]))
+
+
+def reserved(setting: Setting, number: int, found: Pins) -> int:
+    """Leading blocks that a request is admitted with (count): all of its prompt; or what it hits, and at least one."""
+    if setting.contract.partial:
+        return max(len(found.device) + len(found.host), 1)
+    return len(setting.prompt_keys[number])
 
 
 @guard
@@ -123,8 +130,8 @@ def lazy_stores(setting: Setting, state: State) -> tuple[Stores, Cursors]:
 
 @guard
 def wants_to_grow(setting: Setting, state: State, number: int) -> bool:
-    """All its blocks are computed or being computed, there are more to decode, and the pipeline is deep enough: at
-    depth 1 it is in no launched step, at depth 2 in one at most."""
+    """All its blocks are computed or being computed, there are more to come (of its prompt, if it was admitted in part,
+    or to decode), and the pipeline is deep enough: at depth 1 it is in no launched step, at depth 2 in one at most."""
     request = state.requests[number]
     return (
         request.phase == RUNNING
@@ -132,6 +139,16 @@ def wants_to_grow(setting: Setting, state: State, number: int) -> bool:
         and reach(state.steps, number, request.computed) == len(request.table)
         and len(shares_of(state.steps, number)) < setting.contract.depth
     )
+
+
+@guard
+def is_outranked(setting: Setting, state: State) -> bool:
+    """A running request wants to grow: it comes before whoever waits. Otherwise the block that a preemption under
+    pressure freed goes to the one preempted, or to its lookup, and so on for ever (vLLM admits nobody in a step that
+    preempted)."""
+    if not (setting.scope.decode or setting.contract.partial):
+        return False
+    return any(wants_to_grow(setting, state, number) for number in range(len(state.requests)))
 
 
 @guard

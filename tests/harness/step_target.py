@@ -54,7 +54,9 @@ class StepKVOffload(StepTarget):
             workers=scope.workers,
             store_mode=contract.store_mode,
             output_from=contract.output_from,
+            depth=contract.depth,
             lazy_window=scope.lazy_window,
+            admission=contract.admission,
         )
         self.setting = setting
         self.device = Ledger.create(scope.workers, scope.device_blocks, scope.host_blocks)

@@ -189,7 +189,7 @@ class Replayed:
 
     def __init__(self, setting: Setting) -> None:
         contract, scope = setting.contract, setting.scope
-        modes = contract.store_mode, contract.output_from, contract.depth, scope.lazy_window
+        modes = contract.store_mode, contract.output_from, contract.depth, scope.lazy_window, contract.admission
         sizes = scope.device_blocks, scope.host_blocks, scope.workers
         self.keys = sequences(scope)
         self.ledger = Ledger.create(scope.workers, scope.device_blocks, scope.host_blocks)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kvoffload.config import Config, Discipline, OutputFrom, StoreMode
+from kvoffload.config import AdmissionMode, Config, Discipline, OutputFrom, StoreMode
 from kvoffload.devices.ledger import Ledger
 from kvoffload.engine import Engine
 from kvoffload.operations import Stream
@@ -72,7 +72,9 @@ def serving() -> Callable[..., Serving]:
         store_mode: StoreMode = "eager",
         output_from: OutputFrom = "all",
         depth: int = 1,
+        admission: AdmissionMode = "whole",
     ) -> Serving:
-        return Serving(Config(discipline, device_blocks, host_blocks, workers, store_mode, output_from, depth))
+        modes = {"store_mode": store_mode, "output_from": output_from, "depth": depth, "admission": admission}
+        return Serving(Config(discipline, device_blocks, host_blocks, workers, **modes))
 
     return make

@@ -9,6 +9,7 @@ from kvoffload.config import Discipline
 from kvoffload.errors import NothingToLaunch, NotRunnable, OutOfBlocks, UnknownJob, UnknownRequest, WrongPhase
 from kvoffload.operations import Stream
 from kvoffload.request import Phase
+from kvoffload.scheduler import Deferred
 
 Make = Callable[..., Any]
 
@@ -393,3 +394,55 @@ def test_an_empty_launch_and_one_that_overtakes_are_refused(serving: Make, disci
         s.runtime.launch()
     with pytest.raises(NotRunnable):
         s.runtime.handle_output()
+
+
+@both
+def test_a_partial_admission_takes_what_it_loads_alone(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 8, admission="partial")
+    loading(s)
+    assert [len(s.engine.requests[2].table), s.in_use()[0]] == [2, 2]
+    s.submit(3, "pq")
+    assert len(s.engine.admit(3).fresh) == 1
+    s.serve()
+    assert [request.phase for request in s.engine.requests.values()] == [Phase.DONE] * 4
+    assert s.ledger.misreads == []
+
+
+@both
+def test_of_two_that_hold_a_part_each_the_later_one_gives_way(serving: Make, discipline: Discipline) -> None:
+    """Each has one of the two blocks; neither is looked up or admitted again before the other has got on."""
+    s = serving(discipline, 2, 4, admission="partial")
+    s.submit(1, "ab")
+    s.submit(2, "cd")
+    s.compute()
+    s.run(Stream.STORE)
+    s.runtime.poll()
+    assert [len(request.table) for request in s.engine.requests.values()] == [1, 1]
+    assert s.engine.preempt_under_pressure() == 2
+    assert not s.engine.can_lookup(2)
+    assert s.engine.lookup(2) == Deferred("requests that run are short of blocks")
+    with pytest.raises(OutOfBlocks):
+        s.engine.admit(2)
+    s.engine.grow(1)
+    assert s.engine.preempt_under_pressure() is None
+    assert s.engine.can_lookup(2)
+    s.serve()
+    assert [request.phase for request in s.engine.requests.values()] == [Phase.DONE] * 2
+
+
+@both
+def test_a_request_that_loads_wakes_although_no_block_is_free(serving: Make, discipline: Discipline) -> None:
+    """And then it can be preempted for an earlier one (vLLM issue 45387: it could not, and nobody got on)."""
+    s = serving(discipline, 2, 4, admission="partial")
+    s.submit(2, "c")
+    s.serve()
+    s.submit(3, "ef")
+    s.serve()
+    s.submit(1, "ab")
+    s.engine.admit(1)
+    s.submit(4, "cd")
+    s.engine.admit(4)
+    assert s.engine.requests[4].phase is Phase.LOADING
+    assert s.engine.device_pool.free == 0
+    s.serve()
+    assert all(request.phase is Phase.DONE for request in s.engine.requests.values())

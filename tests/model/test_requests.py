@@ -64,6 +64,58 @@ def test_a_hit_that_is_itself_free_is_no_room_for_the_rest(contract: Contract) -
     assert "admit y" in offered(contract, scope, *one_free_hit, 'submit y "abc"', "abort z")
 
 
+PARTIAL = pytest.mark.parametrize(
+    "contract",
+    [PINNING._replace(admission="partial"), FENCING._replace(admission="partial")],
+    ids=["pinning", "fencing"],
+)
+HALVES = Scope(device_blocks=2, host_blocks=2, workers=1, prompts=("ab", "cd"), lookups=True)
+EACH_HAS_A_PART = (
+    *('submit x "ab"', "lookup x", "admit x", 'submit y "cd"', "lookup y", "admit y"),
+    *("launch", "run w0 compute", "handle output", "run w0 store", "report w0 job 0", "run w0 store"),
+    "report w0 job 1",
+)
+
+
+@PARTIAL
+def test_a_partial_admission_takes_one_block_where_nothing_is_cached(contract: Contract) -> None:
+    """And the request grows to the end of its prompt, which it computes block by block."""
+    scope = HALVES._replace(lookups=False)
+    admitted = ('submit x "ab"', "admit x")
+    assert seen(contract, scope, *admitted)["device"] == "1 0"
+    grown = (*admitted, "launch", "run w0 compute", "handle output", "grow x")
+    assert seen(contract, scope, *grown)["device"].split()[1] == "1"
+    assert "finish x" not in offered(contract, scope, *grown)
+    assert "finish x" in offered(contract, scope, *grown, "launch", "run w0 compute", "handle output")
+
+
+@PARTIAL
+def test_a_partial_admission_takes_what_it_loads_and_no_more(contract: Contract) -> None:
+    """z finds its first block on the host: it loads that into one of the three free blocks, and has no other."""
+    scope = HALVES._replace(lookups=False, device_blocks=3, host_blocks=4, prompts=("a", "def", "abc"))
+    stored = ("launch", "run w0 compute", "handle output", "run w0 store")
+    evicted = (
+        *('submit x "a"', "admit x", *stored, "report w0 job 0", "finish x", 'submit y "def"', "admit y", *stored),
+        *("report w0 job 1", "grow y", "launch", "run w0 compute", "handle output", "grow y", "preempt y"),
+    )
+    _, state = state_after(contract, scope, *evicted, 'submit z "abc"', "admit z")
+    assert state.device.keys.count(1) == 0
+    assert (state.requests[2].phase, len(state.requests[2].table)) == (LOADING, 1)
+    assert [pair.key for pair in state.jobs[-1].pairs] == [1]
+
+
+@PARTIAL
+def test_whoever_wants_a_block_comes_before_lookups_and_admissions(contract: Contract) -> None:
+    """Two halves of two: y gives way, and is neither looked up nor admitted before x has grown."""
+    assert "preempt under pressure" in offered(contract, HALVES, *EACH_HAS_A_PART)
+    gave_way = offered(contract, HALVES, *EACH_HAS_A_PART, "preempt under pressure")
+    assert "grow x" in gave_way
+    assert "lookup y" not in gave_way
+    assert "admit y" not in gave_way
+    grown = offered(contract, HALVES, *EACH_HAS_A_PART, "preempt under pressure", "grow x")
+    assert "lookup y" in grown
+
+
 @BOTH
 def test_admission_takes_hits_first_and_the_least_recently_used_blocks_for_the_rest(contract: Contract) -> None:
     machine, state = state_after(contract, AB_AC, *X_SERVED, 'submit y "ac"', "admit y")

@@ -57,6 +57,7 @@ def test_a_scope_that_makes_no_sense(fields: dict[str, Any], says: str) -> None:
         ({"store_mode": "never"}, "store mode 'never' does not exist; use eager or lazy"),
         ({"output_from": "last"}, "output_from 'last' does not exist; use all or first"),
         ({"depth": 3}, "depth 3 does not exist; use 1 or 2"),
+        ({"admission": "half"}, "admission 'half' does not exist; use whole or partial"),
         (
             {"environment": frozenset({"flood"})},
             "fault 'flood' does not exist; use duplicate, loss, forgery, double-free, failure",

@@ -45,6 +45,7 @@ MACHINES = {
         ("deep", Contract(discipline, depth=2), RICH._replace(decode=1)),
         ("deep first", Contract(discipline, output_from="first", depth=2), RICH._replace(decode=1, lookups=False)),
         ("failing", Contract(discipline), RICH._replace(host_blocks=3, failures=2, partial_failures=2)),
+        ("partial", Contract(discipline, admission="partial"), RICH._replace(prompts=("ab", "cb"))),
     )
 }
 

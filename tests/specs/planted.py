@@ -534,7 +534,23 @@ def the_output_of_a_step_is_never_handled(patch: Patch) -> None:
 )
 def the_preempted_request_is_admitted_before_the_other_grows(patch: Patch) -> None:
     """Found by explore when the machine was young: two requests take turns in undoing each other's work."""
-    patch.setattr("kvmodel.rules.admit.is_outranked", lambda setting, state: False)
+    patch.setattr("kvmodel.policy.is_outranked", lambda setting, state: False)
+
+
+HALVES = Scope(2, 1, 1, ("ab", "cd"), resets=0, aborts=False, preempts=False)
+PARTIAL = PINNING._replace(admission="partial")
+
+
+@planted("vLLM issues 45387, 45388", PARTIAL, HALVES, "work-remaining-keeps-the-engine-stepping", 12)
+def two_requests_hold_a_part_each_and_neither_gives_way(patch: Patch) -> None:
+    """The circular wait of partial admission, without the rule that ends it: nothing can happen any more."""
+    patch.setattr("kvmodel.policy.pressure_victim", lambda setting, state: None)
+
+
+@planted("vLLM issues 45387, 45388", PARTIAL, HALVES, "every-request-can-finish", 13)
+def the_one_that_gave_way_is_admitted_in_part_again(patch: Patch) -> None:
+    """The other half of that rule: the block that was given up must go to the one for whom it was."""
+    patch.setattr("kvmodel.policy.is_outranked", lambda setting, state: False)
 
 
 @planted(

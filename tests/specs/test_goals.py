@@ -22,6 +22,14 @@ LAUNCHED = ('submit x "ab"', "admit x", "launch")
 HANDLED = (*LAUNCHED, "run w0 compute", "handle output")
 LOST = (*HANDLED, "run w0 store", "lose the report of w0 for job 0")
 
+PARTIAL = Contract("pinning", admission="partial")
+AB_CD = Scope(device_blocks=2, host_blocks=1, workers=1, prompts=("ab", "cd"), losses=1)
+WEDGED = (
+    *('submit x "ab"', "admit x", 'submit y "cd"', "admit y", "launch", "run w0 compute", "handle output"),
+    *("run w0 store", "lose the report of w0 for job 0", "preempt x"),
+)
+"""Each got one block; x's is held by a store whose report is lost; y cannot grow, and x comes after whoever runs."""
+
 FINISH, DRAIN = every_request_can_finish.PROPERTY, everything_drains.PROPERTY
 CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refused.PROPERTY
 
@@ -39,6 +47,8 @@ CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refus
         pytest.param(
             FINISH, PINNING, AB._replace(device_blocks=4), (*LOST, "reset invalidate"), False, id="they leave it enough"
         ),
+        pytest.param(FINISH, PARTIAL, AB_CD, WEDGED, True, id="it waits for one that waits for a lost job"),
+        pytest.param(FINISH, PARTIAL, AB_CD, WEDGED[:-1], False, id="that one would be preempted for it"),
         pytest.param(DRAIN, PINNING, AB, (), True, id="nothing ever happened"),
         pytest.param(DRAIN, PINNING, AB, (*HANDLED, "finish x"), False, id="a store still runs"),
         pytest.param(

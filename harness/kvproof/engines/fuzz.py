@@ -31,8 +31,8 @@ EXAMPLES, STEPS = 6, 150
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """Batches of runs until the planned count is reached, on past failures that `--known` lists.
 
-    Store modes, `output_from` and depths take turns, unless the job's contract has one that is not the default.
-    The same seed gives the same commands.
+    The modes take turns (`turns`), unless the job's contract has one that is not the default. The same seed gives the
+    same commands.
     """
     started = time.monotonic()
     target_class = load(job.target, job.device)
@@ -73,9 +73,8 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
 
 
 def _contracts(contract: Contract) -> list[Contract]:
-    if contract.store_mode != "eager" or contract.output_from != "all" or contract.depth != 1:
-        return [contract]
-    return turns(contract)
+    plain = Contract(contract.discipline, environment=contract.environment)
+    return turns(contract) if contract == plain else [contract]
 
 
 def _batch(job: Job, cls: type[Lockstep], number: int, cut: Cut) -> Failure | None:
@@ -107,6 +106,7 @@ def _failure(job: Job, cls: type[Lockstep], cut: Cut) -> Failure:
     remark = "" if run.divergence is not None else "(It did not occur when the same commands were run again.)"
     modes = ["lazy"] * cls.contract.lazy + ["first"] * (cls.contract.output_from == "first")
     modes += ["depth"] * (cls.contract.depth == 2)
+    modes += ["partial"] * cls.contract.partial
     variant = Variant("+".join((job.scope_name, *modes)), cls.scope, cls.contract)
     found = run.divergence or divergence
     return failure_of(variant, job.target, job.engine, job.device, shorter, found, run.notes, minimal, remark)

@@ -68,8 +68,7 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """Soak until as many copies were made as option `copies` plans. ValueError if that is no number from 1.
 
-    Both store modes, both `output_from` and both depths take turns; a contract with another than the default mode keeps
-    to it.
+    The modes take turns (`turns`); a contract with another than the default of one keeps to it.
     """
     started = time.monotonic()
     planned = _planned(job)
@@ -149,7 +148,7 @@ def _switching_often() -> Iterator[None]:
 def _setting(chance: random.Random, contract: Contract, episode: int) -> Setting:
     """Sizes at random; the modes take turns, so that each has its part of the plan."""
     modes = turns(contract)
-    for field in ("store_mode", "output_from", "depth"):
+    for field in ("store_mode", "output_from", "depth", "admission"):
         if getattr(contract, field) != Contract._field_defaults[field]:
             modes = [mode for mode in modes if getattr(mode, field) == getattr(contract, field)]
     device_blocks = min(chance.randint(4, 12), chance.randint(4, 12))

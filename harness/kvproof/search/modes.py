@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
-from kvmodel.contract import DEPTHS, OUTPUT_FROM, STORE_MODES, Contract
+from kvmodel.contract import ADMISSIONS, DEPTHS, OUTPUT_FROM, STORE_MODES, Contract
 from kvmodel.scope import Scope
 
 
@@ -50,6 +50,19 @@ def _partly_failing(scope: Scope) -> Scope:
     return scope._replace(host_blocks=2, workers=2, partial_failures=2, aborts=False, resets=0)
 
 
+def _partial(variant: Variant) -> Variant:
+    """Two requests of which each fits into the device, and half of each fits beside half of the other.
+
+    Both can load at once. Pressure preempts them; the client neither preempts, aborts nor resets.
+    """
+    scope = variant.scope
+    sizes = scope._replace(device_blocks=2 + scope.decode, host_blocks=max(scope.host_blocks, 2), resets=0)
+    return variant._replace(
+        scope=sizes._replace(prompts=("ab", "ac"), preempts=False, aborts=False),
+        contract=variant.contract._replace(admission="partial"),
+    )
+
+
 MODES: Mapping[str, Change] = {
     "lazy": _contract(lambda contract: contract._replace(store_mode="lazy")),
     "first": _contract(lambda contract: contract._replace(output_from="first")),
@@ -57,6 +70,7 @@ MODES: Mapping[str, Change] = {
     "lookups": _scope(lambda scope: scope._replace(lookups=True)),
     "decode": _scope(lambda scope: scope._replace(decode=1, device_blocks=scope.device_blocks + 1)),
     "pressure": _scope(_pressed),
+    "partial": _partial,
     "evict": _scope(lambda scope: scope._replace(meanings=("invalidate", "evict"))),
     "survivors": _scope(lambda scope: scope._replace(survivors=True)),
     "resets": _scope(lambda scope: scope._replace(resets=2)),
@@ -74,10 +88,15 @@ EXCLUSIVE = frozenset({frozenset({"decode", "pressure"}), frozenset({"decode", "
 
 
 def turns(contract: Contract) -> list[Contract]:
-    """The contracts whose modes take turns in runs that sample: every combination, of which the first four have every
-    pair of values already."""
+    """The contracts whose modes take turns in runs that sample: every combination, of which the first four have nearly
+    every pair of values already."""
     return [
-        contract._replace(store_mode=store, output_from=output, depth=DEPTHS[(first + second + flip) % 2])
+        contract._replace(
+            store_mode=store,
+            output_from=output,
+            depth=DEPTHS[(first + second + flip) % 2],
+            admission=ADMISSIONS[(second + flip) % 2],
+        )
         for flip in range(2)
         for first, store in enumerate(STORE_MODES)
         for second, output in enumerate(OUTPUT_FROM)

@@ -43,6 +43,8 @@ def _left(machine: Machine, state: State, kind: str) -> str:
         choice = policy.launching(machine.setting, state)
         if choice.stores and not choice.computes and not any(job.progress[0] == QUEUED for job in state.jobs):
             return "every-full-block-is-stored-or-refused"
+    if kind == "PreemptUnderPressure":
+        return "every-request-can-finish"
     return "work-remaining-keeps-the-engine-stepping"
 
 
@@ -61,7 +63,7 @@ def _overeager(machine: Machine, state: State, offer: tuple[object, ...]) -> tup
         if isinstance(action, act.Admit) and not state.requests[action.request].jobs:
             return "pinned-is-not-evicted", why
         return forbidden.rule if forbidden.rule in NAMES else BY_RULE.get(forbidden.rule, AGREEMENT), why
-    if isinstance(action, act.Admit | act.Grow | act.PreemptUnderPressure):
+    if isinstance(action, act.Lookup | act.Admit | act.Grow | act.PreemptUnderPressure):
         return "every-request-can-finish", ": another request comes first"
     return AGREEMENT, ""
 
@@ -79,18 +81,22 @@ _ASKED: dict[str, Callable[[tuple[Any, ...]], Action]] = {
 """The action that a key in `offers` stands for, its choice left open."""
 
 
-def left_undone(machine: Machine, after: State, taken: list[Action]) -> Divergence | None:
+def left_undone(machine: Machine, before: State, after: State, taken: list[Action]) -> Divergence | None:
     """After one whole scheduling call nothing of what it is for may be left: except that nobody is admitted in a
-    call that preempted, that who was admitted or launched in this call grows in the next one, and that a call launches
-    once however deep the pipeline is."""
+    call that preempted, that who was admitted in this call grows in the next one, and that a call launches once however
+    deep the pipeline is.
+
+    before: as the call's launch found it. A launch may evict a host hit, and who needed a block to load that into can
+    then be admitted without it: that is for the next call.
+    """
     preempted = any(isinstance(action, act.PreemptUnderPressure) for action in taken)
     skipped = (act.Launch,) if preempted else (act.Launch, act.Wake, act.Grow, act.Admit)
-    served = [action.request for action in taken if isinstance(action, act.Admit)]
+    admitted = [action.request for action in taken if isinstance(action, act.Admit)]
     launched = any(isinstance(action, act.Launch) for action in taken)
-    if launched and machine.setting.contract.depth > 1:
-        served += [share.request for step in after.steps[-1:] for share in step.shares]
-    for action in machine.actions(after):
-        if isinstance(action, act.Grow) and action.request in served:
+    decided = [action for action in machine.actions(before) if not isinstance(action, act.Launch)]
+    launches = [action for action in machine.actions(after) if isinstance(action, act.Launch)]
+    for action in (*decided, *launches):
+        if isinstance(action, act.Grow) and action.request in admitted:
             continue
         if launched and isinstance(action, act.Launch) and machine.setting.contract.depth > 1:
             continue

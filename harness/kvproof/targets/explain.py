@@ -88,7 +88,8 @@ def explain(
         if not chosen:
             return naming.other_choice(machine, before, command, action)
     if exact and command.verb == "schedule":
-        left = decisions.left_undone(machine, after, taken)
+        launched = bool(taken) and isinstance(taken[-1], act.Launch)
+        left = decisions.left_undone(machine, before if launched else after, after, taken)
         if left is not None:
             return left
     last = taken[-1] if taken else None

@@ -62,6 +62,7 @@ def config_of(setting: Setting) -> Config:
         output_from=contract.output_from,
         depth=contract.depth,
         lazy_window=scope.lazy_window,
+        admission=contract.admission,
     )
 
 

@@ -93,6 +93,7 @@ class KVOffload:
                 contract.output_from,
                 contract.depth,
                 scope.lazy_window,
+                contract.admission,
             )
         )
         self._device = Host(

@@ -47,6 +47,7 @@ class Setting(NamedTuple):
             f"{scope.device_blocks} device and {scope.host_blocks} host blocks of {self.layers} layers, "
             f"{scope.workers} worker{'' if scope.workers == 1 else 's'}, {contract.store_mode} stores, output from "
             f"{'the first worker' if contract.output_from == 'first' else 'all workers'}, depth {contract.depth}, "
+            f"{'partial admission, ' if contract.partial else ''}"
             f"{'no delays' if self.delays is None else 'random delays'}"
         )
 

@@ -124,6 +124,7 @@ def from_bytes(content: bytes, name: str) -> Trace:
         raise BadTrace(f"trace {name} is not UTF-8 text (byte {error.start}); it is no trace") from None
     except json.JSONDecodeError as error:
         ended = error.pos >= len(content.rstrip()) - len("fals") and not error.msg.startswith("Extra data")
+        ended = ended or error.msg.startswith("Unterminated string")
         what = "ends in the middle (was it cut off?)" if ended else f"is not JSON ({error.msg})"
         raise BadTrace(f"trace {name} {what} at line {error.lineno}, column {error.colno}; record it again") from None
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,10 @@
 """Admit: a waiting request gets its blocks; what the host has is loaded.
 
 The policy admits a prompt wholly or not at all, and does not count a hit that is itself free as room for the rest
-(vLLM issues 45388 and 45387: admission by the loaded prefix alone ends in a circular wait).
+(vLLM issues 45388 and 45387: admission by the loaded prefix alone ends in a circular wait). With partial admission it
+does admit by the loaded prefix alone. What keeps that from ending so are two rules: nobody is admitted while a running
+request wants a block, and whoever wants one preempts later requests and never earlier ones (`policy.pressure_victim`).
+A request that loads cannot be preempted; but its load ends, it is woken whatever stands in the queue, and then it can.
 """
 
 from kvmodel import actions, policy
@@ -21,17 +24,11 @@ def has_looked_up(state: State, number: int) -> bool:
 
 
 @guard
-def is_outranked(setting: Setting, state: State) -> bool:
-    """A running request wants to grow: it comes first. Otherwise the block that a preemption under pressure freed goes
-    to the one preempted, and so on for ever (vLLM admits nobody in a step that preempted)."""
-    return any(policy.wants_to_grow(setting, state, number) for number in range(len(state.requests)))
-
-
-@guard
 def fits(setting: Setting, state: State, number: int) -> bool:
-    """There are free blocks for the whole prompt beside its hits."""
+    """There are free blocks for all that it is admitted with, beside its hits."""
     choice = policy.admission(setting, state, number)
-    return len(choice.device) + len(choice.fresh) == len(setting.prompt_keys[number])
+    wanted = policy.reserved(setting, number, Pins(choice.device, choice.host))
+    return len(choice.device) + len(choice.fresh) == wanted
 
 
 def offered(setting: Setting, state: State, number: int) -> bool:
@@ -39,7 +36,7 @@ def offered(setting: Setting, state: State, number: int) -> bool:
         return False
     if setting.scope.lookups and not has_looked_up(state, number):
         return False
-    return fits(setting, state, number) and not (setting.scope.decode and is_outranked(setting, state))
+    return fits(setting, state, number) and not policy.is_outranked(setting, state)
 
 
 def check(setting: Setting, state: State, action: actions.Admit) -> None:

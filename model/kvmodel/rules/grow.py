@@ -1,4 +1,4 @@
-"""Grow: a running request gets one more block, to decode into."""
+"""Grow: a running request gets one more block: of a prompt that was admitted in part, or to decode into."""
 
 from kvmodel import actions, policy
 from kvmodel.block_pool import take

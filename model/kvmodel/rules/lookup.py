@@ -20,7 +20,13 @@ def is_deferred(state: State, number: int) -> bool:
 
 
 def offered(setting: Setting, state: State, number: int) -> bool:
-    return state.requests[number].phase == WAITING and setting.scope.lookups and not is_deferred(state, number)
+    """Nobody looks up while a running request wants a block: what a lookup pins is what that one lacks."""
+    return (
+        state.requests[number].phase == WAITING
+        and setting.scope.lookups
+        and not is_deferred(state, number)
+        and not policy.is_outranked(setting, state)
+    )
 
 
 def release_offered(state: State, number: int) -> bool:

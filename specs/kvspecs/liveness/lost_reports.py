@@ -13,20 +13,36 @@ def is_stuck(job: Job) -> bool:
 
 
 def waits_for_lost(setting: Setting, state: State, number: int) -> bool:
-    """The request waits for a stuck job, or for more device blocks than stuck jobs leave it.
+    """It waits for a stuck job, or for more device blocks than stuck jobs and those who wait for them leave it.
 
-    Blocks that it shares with a stuck job, in its table or as hits, it need not wait for.
+    Blocks that it shares with them, in its table or as hits, it need not wait for.
     """
     stuck = [job for job in state.jobs if is_stuck(job)]
-    if not stuck:
-        return False
+    return bool(stuck) and number in _waiting(setting, state, stuck)
+
+
+def _waiting(setting: Setting, state: State, stuck: list[Job]) -> set[int]:
+    """All that wait. One that runs keeps its blocks meanwhile, but from earlier ones that run: those preempt it."""
+    own = {number for number, request in enumerate(state.requests) if any(job.id in request.jobs for job in stuck)}
+    kept = {block for job in stuck for block in holding_of_job(setting.contract, job).device}
+    kept.update(block for number in own for block in state.requests[number].table)
+    found = set(own)
+    while True:
+        more = {
+            number
+            for number in range(len(state.requests))
+            if number not in found and _lacks_blocks(setting, state, number, kept, found)
+        }
+        if not more:
+            return found
+        found |= more
+
+
+def _lacks_blocks(setting: Setting, state: State, number: int, kept: set[int], waiting: set[int]) -> bool:
     request = state.requests[number]
-    if any(job.id in request.jobs for job in stuck):
-        return True
-    held: set[int] = set()
-    for job in stuck:
-        held.update(holding_of_job(setting.contract, job).device)
-        if job.request >= 0 and job.id in state.requests[job.request].jobs:
-            held.update(state.requests[job.request].table)
+    held = set(kept)
+    for other in waiting:
+        if not request.table or other < number:
+            held.update(state.requests[other].table)
     held.difference_update(request.table or hits(setting, state, number).device)
     return len(state.device.refs) - len(held) < len(setting.total_keys[number])
