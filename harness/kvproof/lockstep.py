@@ -47,7 +47,7 @@ KINDS: Mapping[str, tuple[int, frozenset[str]]] = {
     ),
     "arrivals": (3, frozenset({"submit"})),
     "lookups": (2, frozenset({"lookup", "release_lookup"})),
-    "departures": (1, frozenset({"preempt", "abort"})),
+    "departures": (1, frozenset({"preempt", "abort", "stop"})),
     "resets": (1, frozenset({"reset"})),
     "faults": (
         1,

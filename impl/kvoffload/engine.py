@@ -207,6 +207,13 @@ class Engine:
         """A RUNNING request that has computed everything is DONE. UnknownRequest, WrongPhase."""
         self.scheduler.finish(request)
 
+    def stop(self, request: RequestId) -> None:
+        """The output that was handled last ends a RUNNING request: a stop token was sampled, although more could be
+        decoded. It is DONE, also if a launched step computes for it. UnknownRequest; WrongPhase, also if it has no
+        output of its own yet, or has them all.
+        """
+        self.scheduler.stop(request)
+
     def can_launch(self) -> bool:
         """No more outputs are awaited than may be, and there is something to compute or to copy."""
         return self.bound and self.scheduler.can_launch()

@@ -219,8 +219,13 @@ class Scheduler(Plain):
         running = self._in(request, Phase.RUNNING)
         if not self.can_finish(request):
             raise WrongPhase(f"request {request} has not computed all of its blocks")
-        self.connector.request_finished(running)
-        self._leave(running, Phase.DONE)
+        self._end(running)
+
+    def stop(self, request: RequestId) -> None:
+        running = self._in(request, Phase.RUNNING)
+        if not len(running.prompt) <= running.computed < len(running.total):
+            raise WrongPhase(f"request {request} has no output that could stop it, or has had its last one")
+        self._end(running)
 
     def abort(self, request: RequestId) -> None:
         ended = self._known(request)
@@ -395,6 +400,10 @@ class Scheduler(Plain):
     def _drained(self, request: Request) -> None:
         """No load writes into the blocks of this request any more, or a fence keeps others from them."""
         self._leave(request, Phase.WAITING if request.returns else Phase.DONE)
+
+    def _end(self, running: Request) -> None:
+        self.connector.request_finished(running)
+        self._leave(running, Phase.DONE)
 
     def _leave(self, request: Request, phase: Phase) -> None:
         """The request gives up its table: to the launched steps that still use it, else to the pool.

@@ -121,6 +121,13 @@ class Finish(NamedTuple):
     request: int
 
 
+class Stop(NamedTuple):
+    """An output ends a request before all that it might decode: the model sampled a stop token. With asynchronous
+    scheduling the request may be in the next launched step already."""
+
+    request: int
+
+
 class Abort(NamedTuple):
     """The client aborts a request."""
 
@@ -184,6 +191,7 @@ Action = (
     | PreemptUnderPressure
     | Preempt
     | Finish
+    | Stop
     | Abort
     | Reset
     | DuplicateReport
@@ -207,6 +215,7 @@ ACTIONS: tuple[type[Action], ...] = (
     PreemptUnderPressure,
     Preempt,
     Finish,
+    Stop,
     Abort,
     Reset,
     DuplicateReport,
@@ -217,9 +226,10 @@ ACTIONS: tuple[type[Action], ...] = (
 )
 
 UNFAIR: frozenset[type[Action]] = frozenset(
-    (Submit, Preempt, Abort, Reset, DuplicateReport, LoseReport, ForgeReport, FreeTwice, FailCopy)
+    (Submit, Preempt, Stop, Abort, Reset, DuplicateReport, LoseReport, ForgeReport, FreeTwice, FailCopy)
 )
-"""What clients and the environment may do and need not. Everything else happens if it can go on happening."""
+"""What clients, the environment and sampled tokens may do and need not. Everything else happens if it can go on
+happening."""
 
 
 def key(action: Action) -> tuple[object, ...]:

@@ -22,6 +22,7 @@ from kvmodel.rules import (
     report,
     reset,
     run,
+    stop,
     submit,
     wake,
 )
@@ -54,6 +55,7 @@ RULES: dict[type[act.Action], Rule] = {
     act.PreemptUnderPressure: Rule(preempt.check_under_pressure, preempt.apply_under_pressure),
     act.Preempt: Rule(preempt.check, preempt.apply),
     act.Finish: Rule(finish.check, finish.apply),
+    act.Stop: Rule(stop.check, stop.apply),
     act.Abort: Rule(abort.check, abort.apply),
     act.Reset: Rule(reset.check, reset.apply),
     act.DuplicateReport: Rule(report.check_duplicate, report.duplicate),
@@ -134,6 +136,8 @@ class Machine:
                 found.append(act.Grow(number))
             if finish.offered(setting, state, number):
                 found.append(act.Finish(number))
+            if stop.offered(setting, state, number):
+                found.append(act.Stop(number))
         if preempt.offered(setting, state, number):
             found.append(act.Preempt(number))
         if abort.offered(setting, state, number):

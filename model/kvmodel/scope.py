@@ -23,6 +23,7 @@ class Scope(NamedTuple):
     decode        blocks that every request grows after its prompt (count)
     resets        how often the client may reset (count), with which `meanings`, and with `survivors` or without
     aborts, preempts, lookups   may the client abort; may it preempt; do lookups pin until admission
+    stops         may a request end with any output once its prompt is computed, when a stop token is sampled
     duplicates, losses, forgeries, double_frees   how often each fault may occur (count)
     failures, partial_failures   how often a worker's copy of a job may fail: wholly, or in one of its blocks (count)
     lazy_window   free blocks from the eviction end that a lazy store examines (count; 0: all of them)
@@ -39,6 +40,7 @@ class Scope(NamedTuple):
     aborts: bool = True
     preempts: bool = True
     lookups: bool = False
+    stops: bool = False
     duplicates: int = 0
     losses: int = 0
     forgeries: int = 0

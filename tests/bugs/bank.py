@@ -1,6 +1,6 @@
 """All planted bugs, in the order of reports."""
 
-from tests.bugs import completions, connectors, failures, orderings, pools, scheduling
+from tests.bugs import completions, connectors, failures, orderings, pipelines, pools, scheduling
 from tests.bugs.bug import Bug
 
 BANK: tuple[Bug, ...] = (
@@ -8,6 +8,7 @@ BANK: tuple[Bug, ...] = (
     *connectors.BUGS,
     *completions.BUGS,
     *scheduling.BUGS,
+    *pipelines.BUGS,
     *orderings.BUGS,
     *failures.BUGS,
 )

@@ -92,7 +92,7 @@ def opened(monkeypatch: Patch) -> Opened:
 
 EVERYTHING = (
     *("loads", "stores", "loads_dropped", "stores_dropped", "device_hits", "finished", "drains"),
-    *("resets", "resets_answered_False", "aborts", "preemptions", "preempted_under_pressure"),
+    *("resets", "resets_answered_False", "aborts", "stopped", "preemptions", "preempted_under_pressure"),
     *("refusals", "faults_refused", "repeated_reports"),
 )
 """What must have been done often enough to be counted."""

@@ -107,6 +107,32 @@ def test_both_steps_keep_the_blocks_that_they_use(serving: Make, discipline: Dis
 
 
 @BOTH
+def test_an_output_may_end_a_request_that_the_next_step_computes_for(serving: Make, discipline: Discipline) -> None:
+    """A stop token in the output of step 0; step 1 was launched on the assumption that there would be none."""
+    s = in_two_steps(serving, discipline)
+    with pytest.raises(WrongPhase, match="request 0 has no output that could stop it"):
+        s.engine.stop(0)
+    s.ledger.run(0, Stream.COMPUTE)
+    s.runtime.handle_output()
+    s.engine.stop(0)
+    assert (s.engine.requests[0].phase, held(s)) == (Phase.DONE, [1, 1, 0, 0])
+    assert s.engine.has_work()
+    s.ledger.run(0, Stream.COMPUTE)
+    s.runtime.handle_output()
+    assert (held(s), s.cached()[0]) == ([0, 0, 0, 0], 1)
+
+
+@BOTH
+def test_a_request_with_all_of_its_outputs_is_finished_and_not_stopped(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4)
+    s.submit(0, "a")
+    s.compute()
+    with pytest.raises(WrongPhase, match="or has had its last one"):
+        s.engine.stop(0)
+    s.engine.finish(0)
+
+
+@BOTH
 def test_a_block_that_was_not_launched_is_given_back_at_once(serving: Make, discipline: Discipline) -> None:
     s = serving(discipline, 4, 4, depth=2)
     s.submit(0, "a", "b")

@@ -84,7 +84,10 @@ class Driver:
                 engine.abort(request)
         elif draw < 0.17 and alive:
             request = chance.choice(alive)
-            if engine.requests[request].phase in (Phase.LOADING, Phase.RUNNING):
+            held = engine.requests[request]
+            if chance.random() < 0.2 and len(held.prompt) <= held.computed < len(held.total):
+                engine.stop(request)
+            elif held.phase in (Phase.LOADING, Phase.RUNNING):
                 engine.preempt(request)
         elif draw < 0.18:
             self.reset()

@@ -6,7 +6,7 @@ from tests.seeds.driving import facts, state_after
 from kvmodel import Contract, Forbidden, Machine, Scope, State
 from kvmodel import actions as act
 from kvmodel.launched_step import Share
-from kvmodel.request import RUNNING, WAITING
+from kvmodel.request import DONE, RUNNING, WAITING
 from kvmodel.streams import COMPUTE, LOAD, STORE
 from kvproof.targets.command import describe
 from kvproof.targets.view import ShareView, expected
@@ -16,6 +16,7 @@ PINNING, FENCING = Contract("pinning", depth=2), Contract("fencing", depth=2)
 BOTH = pytest.mark.parametrize("contract", [PINNING, FENCING], ids=["pinning", "fencing"])
 
 DECODING = Scope(device_blocks=4, host_blocks=4, workers=1, prompts=("a", "b"), decode=2, meanings=("evict",))
+STOPPING = DECODING._replace(stops=True)
 """Every request has three blocks: one of its prompt, and two that it decodes."""
 
 IN_ONE = ('submit x "a"', "admit x", "launch")
@@ -90,25 +91,55 @@ def test_both_awaited_steps_can_be_seen(contract: Contract) -> None:
     assert expected(state).launched == (ShareView(0, (0,), 0, False, 0), ShareView(0, (0, 1), 1, False, 1))
 
 
-@pytest.mark.parametrize("way", ["preempt x", "abort x", "reset evict"])
+@BOTH
+def test_an_output_may_end_a_request_that_is_in_the_next_step(contract: Contract) -> None:
+    """A stop token: only the output of step 0 tells, and step 1 computes already. Its output changes nothing."""
+    scope = STOPPING
+    assert "stop x" not in offered(contract, scope, *IN_TWO, "run w0 compute")
+    handled = (*IN_TWO, "run w0 compute", "handle output")
+    assert "stop x" in offered(contract, scope, *handled)
+    assert "stop x" not in offered(contract, DECODING, *handled)
+    _, stopped = state_after(contract, scope, *handled, "stop x")
+    assert [share.left for step in stopped.steps for share in step.shares] == [True]
+    assert (stopped.requests[0].phase, stopped.requests[0].table) == (DONE, ())
+    assert stopped.device.refs == ((2, 2, 0, 0) if contract.pins else (1, 1, 0, 0))
+    _, ended = state_after(contract, scope, *handled, "stop x", "run w0 compute", "handle output")
+    assert ended.device.refs == ((1, 1, 0, 0) if contract.pins else (0, 0, 0, 0))
+    assert ended.device.keys == (1, 0, 0, 0)
+
+
+@BOTH
+def test_only_an_output_of_its_own_stops_a_request_and_the_last_one_finishes_it(contract: Contract) -> None:
+    """At any depth; a prompt of two blocks has one output."""
+    scope = DECODING._replace(prompts=("ab",), decode=1, stops=True)
+    shallow = contract._replace(depth=1)
+    computed = ('submit x "ab"', "admit x", "launch", "run w0 compute", "handle output")
+    assert "stop x" not in offered(shallow, scope, *computed[:-1])
+    assert "stop x" in offered(shallow, scope, *computed)
+    machine, state = state_after(shallow, scope, *computed, "grow x", "launch", "run w0 compute", "handle output")
+    assert "finish x" in [describe(command_of(action), scope) for action in machine.actions(state)]
+    why = "stop: request 0 stops before an output of it, or after its last one"
+    assert check(machine, state, act.Stop(0)) == why
+
+
+@pytest.mark.parametrize("way", ["preempt x", "abort x", "reset evict", "stop x"])
 @BOTH
 def test_each_step_owns_the_blocks_of_a_request_that_left_it(contract: Contract, way: str) -> None:
     """vLLM PR 45357. x holds d0, d1 and d2; steps 0 and 1 use d0, step 1 uses d1, and nobody uses d2."""
     stores = 1 if contract.pins else 0  # of d0 with step 0, of d1 with step 1
     grown = (*IN_TWO, "run w0 compute", "handle output", "grow x", "launch", "run w0 compute")
     deeper = (*grown[:-1], way)
-    machine, state = state_after(contract, DECODING, *deeper)
+    _, state = state_after(contract, STOPPING, *deeper)
     pinned = (stores, stores, stores, 0)
     assert state.device.refs == tuple(count + held for count, held in zip((2, 2, 1, 0), pinned, strict=True))
     assert [share.left for step in state.steps for share in step.shares] == [True, True]
-    _, one = state_after(contract, DECODING, *deeper, "run w0 compute", "handle output")
+    _, one = state_after(contract, STOPPING, *deeper, "run w0 compute", "handle output")
     assert one.device.refs == tuple(count + held for count, held in zip((1, 1, 1, 0), pinned, strict=True))
     _, none = state_after(
-        contract, DECODING, *deeper, "run w0 compute", "run w0 compute", "handle output", "handle output"
+        contract, STOPPING, *deeper, "run w0 compute", "run w0 compute", "handle output", "handle output"
     )
     assert none.device.refs == pinned
     assert none.device.keys == ((1, 0, 0, 0) if way != "reset evict" else (0, 0, 0, 0))
-    assert machine.setting.scope == DECODING
 
 
 @BOTH

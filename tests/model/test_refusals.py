@@ -211,6 +211,9 @@ REFUSALS = [
     Refusal(PINNING, SCOPE, X_WAITS, act.Preempt(0), "preempt", "request 0 neither runs nor loads"),
     Refusal(PINNING, SCOPE, X_WAITS, act.PreemptUnderPressure(0), "preempt", "request 0 does not run"),
     Refusal(PINNING, SCOPE, X_LAUNCHED, act.Finish(0), "finish", "request 0 finishes before it is wholly computed"),
+    Refusal(
+        PINNING, SCOPE, X_LAUNCHED, act.Stop(0), "stop", "request 0 stops before an output of it, or after its last one"
+    ),
     Refusal(PINNING, SCOPE, (*X_RUNS, "abort x"), act.Abort(0), "abort", "request 0 is not there to be aborted"),
     Refusal(PINNING, SCOPE, (), act.Abort(0), "abort", "request 0 is not there to be aborted"),
     Refusal(

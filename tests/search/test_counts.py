@@ -41,7 +41,7 @@ def test_named_scopes(discipline: Discipline, scope: str, states: int, transitio
 MODES_OF_S1 = {
     "lazy": ((56, 132), (102, 280)),
     "first": ((206, 531), (846, 2539)),
-    "depth": ((919, 2879), (1711, 5768)),
+    "depth": ((919, 3003), (1711, 6040)),
     "lookups": ((448, 1536), (942, 3035)),
     "decode": ((1104, 3413), (2895, 9806)),
     "pressure": ((3251, 7478), (10_579, 29_348)),
@@ -125,7 +125,7 @@ def test_every_action_is_taken_by_the_mode_that_needs_it(discipline: Discipline)
     only_in = {
         "lookups": {"Lookup", "ReleaseLookup"},
         "decode": {"Grow"},
-        "depth": {"Grow"},
+        "depth": {"Grow", "Stop"},
         "pressure": {"Grow", "PreemptUnderPressure"},
         "partial": {"Grow", "PreemptUnderPressure"},
         "duplicates": {"DuplicateReport"},

@@ -226,7 +226,7 @@ def _mood(chance: random.Random) -> _Mood:
 
 _OF_A_REQUEST: Final = (
     *("lookup", "lookup", "release_lookup", "admit", "admit", "grow", "wake", "finish"),
-    *("preempt", "preempt", "abort"),
+    *("preempt", "preempt", "stop", "abort"),
 )
 _OF_NONE: Final = ("launch", "preempt_pressure")
 

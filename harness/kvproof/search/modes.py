@@ -37,11 +37,12 @@ def _pressed(scope: Scope) -> Scope:
 
 def _deep(variant: Variant) -> Variant:
     """Asynchronous scheduling of requests of two blocks, so that one can be in two launched steps at once: the second
-    block is decoded while the first one is computed."""
+    block is decoded while the first one is computed, and the output of the first may end the request."""
     scope = variant.scope
     prompts = tuple([prompt[0] for prompt in scope.prompts])
     return variant._replace(
-        contract=variant.contract._replace(depth=2), scope=scope._replace(prompts=prompts, decode=max(1, scope.decode))
+        contract=variant.contract._replace(depth=2),
+        scope=scope._replace(prompts=prompts, decode=max(1, scope.decode), stops=True),
     )
 
 

@@ -51,6 +51,7 @@ VERBS: Mapping[str, tuple[Parameter, ...]] = {
     "submit": (_REQUEST,),
     "preempt": (_REQUEST,),
     "abort": (_REQUEST,),
+    "stop": (_REQUEST,),
     "reset": (Parameter("meaning", MEANINGS), Parameter("requests", SURVIVORS)),
     # the scheduler, one decision at a time
     "lookup": (_REQUEST,),
@@ -162,7 +163,7 @@ def describe(command: Command, scope: Scope) -> str:
             request = _number(args[0])
             prompt = scope.prompts[request] if request < len(scope.prompts) else "?"
             return f'submit {request_name(request)} "{prompt}"'
-        case "lookup" | "admit" | "grow" | "preempt" | "finish" | "abort" | "wake":
+        case "lookup" | "admit" | "grow" | "preempt" | "finish" | "stop" | "abort" | "wake":
             return f"{verb} {request_name(_number(args[0]))}"
         case "release_lookup":
             return f"release the lookup of {request_name(_number(args[0]))}"

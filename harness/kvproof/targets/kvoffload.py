@@ -194,6 +194,10 @@ class KVOffload:
         self.engine.finish(request)
         return Answer()
 
+    def _stop(self, request: int) -> Answer:
+        self.engine.stop(request)
+        return Answer()
+
     def _preempt(self, request: int) -> Answer:
         self.engine.preempt(request)
         return Answer()
@@ -253,6 +257,7 @@ class KVOffload:
         "wake": _wake,
         "handle_output": _handle_output,
         "finish": _finish,
+        "stop": _stop,
         "preempt": _preempt,
         "abort": _abort,
         "reset": _reset,

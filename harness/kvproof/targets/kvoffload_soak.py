@@ -59,6 +59,7 @@ _REFUSALS: Final[Mapping[str, tuple[type[Exception], ...]]] = {
     "grow": (*_REQUEST_REFUSALS, OutOfBlocks),
     "wake": _REQUEST_REFUSALS,
     "finish": _REQUEST_REFUSALS,
+    "stop": _REQUEST_REFUSALS,
     "launch": (NothingToLaunch,),
     "handle_output": (NotRunnable,),
 }
@@ -119,6 +120,7 @@ class KVOffload:
             "preempt_pressure": self._preempt_under_pressure,
             "launch": self._launch,
             "finish": self._finish,
+            "stop": self._stop,
             "schedule": self._schedule,
             "wake": self._engine.wake,
             "handle_output": self._runtime.handle_output,
@@ -292,6 +294,10 @@ class KVOffload:
                 self._reads_right(worker, request)
         self._engine.finish(request)
         self.counts["finished"] += 1
+
+    def _stop(self, request: int) -> None:
+        self._engine.stop(request)
+        self.counts["stopped"] += 1
 
     def _schedule(self) -> StepReport:
         report = self._runtime.schedule()

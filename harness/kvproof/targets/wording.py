@@ -11,7 +11,16 @@ from kvmodel.transfer_job import COPIED
 from kvproof.targets.command import Command
 
 _OfRequest = (
-    act.Submit | act.Lookup | act.ReleaseLookup | act.Admit | act.Grow | act.Wake | act.Preempt | act.Finish | act.Abort
+    act.Submit
+    | act.Lookup
+    | act.ReleaseLookup
+    | act.Admit
+    | act.Grow
+    | act.Wake
+    | act.Preempt
+    | act.Finish
+    | act.Stop
+    | act.Abort
 )
 """Actions whose commands name a request and nothing else."""
 
@@ -24,6 +33,7 @@ _VERBS: dict[type[_OfRequest], str] = {
     act.Wake: "wake",
     act.Preempt: "preempt",
     act.Finish: "finish",
+    act.Stop: "stop",
     act.Abort: "abort",
 }
 _BY_VERB = {verb: kind for kind, verb in _VERBS.items()}
