@@ -118,7 +118,7 @@ BUGS: tuple[Bug, ...] = (
         mechanism="Blocks that were loaded are computed once more.",
         source="planted",
         file="scheduler.py",
-        old="            request.ahead += job.loaded\n",
+        old="        request.ahead += job.loaded\n",
         new="",
         discipline="pinning",
         variant="s1",
