@@ -68,7 +68,7 @@ class SimulatedHandler(SimpleCPUOffloadWorker):
             self._store(self._connector_metadata)
 
     def get_finished(self, finished_req_ids: set[str]) -> Any:
-        metadata: Any = self._connector_metadata
+        metadata = private.read(self, "_connector_metadata")
         if RELEASE.simple_submits_early or metadata is None:
             return super().get_finished(finished_req_ids)
         if metadata.load_cpu_blocks:
