@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from kvmodel.contract import Discipline
 from kvproof.failure import Failure
+from kvproof.report.story import Story
 
 
 class Verdict(StrEnum):
@@ -65,6 +66,7 @@ class Result:
     trace         path of the saved trace
     detail        one line for people: the reason of SKIPPED, of ERROR and of UNDETERMINED; further lines may follow
     counts        what was done, by name (see `kvproof.report.coverage` for the names that reports understand)
+    story         the run told step by step, of the engine that tells it (`kvproof show`)
     """
 
     engine: str
@@ -80,6 +82,7 @@ class Result:
     detail: str = ""
     failure: Failure | None = None
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    story: Story | None = None
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -23,6 +23,7 @@ VERBS: Mapping[str, Verb] = {
     "fuzz": Verb("fuzz", "random commands beyond the exhaustive scopes, shrunk when they fail"),
     "soak": Verb("soak", "free-running streams, threads and bytes; the one engine that is not deterministic"),
     "replay": Verb("replay", "judge a saved trace again, by this version's machine"),
+    "show": Verb("show", "tell a saved trace step by step: a table, a page (--html) or a diagram (--mermaid)"),
     "shrink": Verb("shrink", "make a saved trace shorter while it fails in the same way"),
     "list": Verb("list_", "targets, scopes or properties that there are"),
     "doctor": Verb("doctor", "what kvproof finds on this machine, and whether it will do"),

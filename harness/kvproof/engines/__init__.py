@@ -10,6 +10,7 @@ ENGINES: Mapping[str, Engine | str] = {
     "fuzz": "kvproof.engines.fuzz:run",
     "soak": "kvproof.engines.soak:run",
     "replay": "kvproof.engines.replay:run",
+    "tell": "kvproof.engines.tell:run",
     "shrink": "kvproof.engines.shrink:run",
 }
 """Engine by name."""

@@ -53,12 +53,14 @@ def run_of(
     commands: Sequence[Command],
     cut: Callable[[], bool],
     given: Callable[[Machine, State, Command], bool] = lambda machine, state, command: True,
+    told: Callable[[State], None] = lambda state: None,
 ) -> RunOf:
     """Perform the commands one by one until one cannot be accounted for, or until one may not be `given`.
 
     Commands that make no sense here (a report of a job that was not copied, say) are performed too, unless `given`
-    says otherwise: a target refuses them, and `explain` wants it to. A watched target is held to its obligations
-    instead, and is only given what can be given to it; the machine's state stays the initial one.
+    says otherwise: a target refuses them, and `explain` wants it to. `told` hears the machine's state after each
+    command that was accounted for. A watched target is held to its obligations instead, and is only given what can be
+    given to it; the machine's state stays the initial one.
     """
     notes: list[str] = []
     state = machine.initial()
@@ -87,6 +89,7 @@ def run_of(
                 return RunOf(position + 1, tuple(notes), state, explained)
             notes.append(narrated(machine, state, explained.actions, value) or _refused(outcome))
             state = explained.state
+            told(state)
             divergence = differing_offers(machine, state, target, command)
             if divergence is not None:
                 return RunOf(position + 1, tuple(notes), state, divergence)

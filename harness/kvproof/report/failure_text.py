@@ -29,7 +29,7 @@ def failure_text(
             failure.sentence,
             *_commands(failure),
             *([f"Also found by {some(also)}."] if also else []),
-            *_reasons(failure),
+            *reasons(failure),
             *_ending(saved, (replay or failure.fingerprint) + _named_target(failure.target)),
         ]
     )
@@ -92,7 +92,8 @@ def _differences(failure: Failure, indent: str) -> list[str]:
     return [f"{indent}  {name:<{first}}{cell}" for pair in pairs for name, cell in zip(names, pair, strict=True)]
 
 
-def _reasons(failure: Failure) -> list[str]:
+def reasons(failure: Failure) -> list[str]:
+    """The rule that decides it with its source, and what may come of it; no line where neither is known."""
     sentences = []
     if failure.rule:
         sentences.append(f"Rule: {failure.rule}" + (f", from {failure.source}." if failure.source else "."))

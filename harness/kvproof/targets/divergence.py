@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kvmodel import Action
+from kvmodel import Action, State
 
 
 class Divergence(NamedTuple):
@@ -12,6 +12,8 @@ class Divergence(NamedTuple):
     contract_lines, target_lines  pairwise, what differs
     rule      the action whose rule decides it
     cause     stable words that make two divergences the same
+    contract_state, target_state  the machine's state where they part, and the same with what is seen of the target
+              in its place; None where nothing was compared, as after a crash
     """
 
     property: str
@@ -20,3 +22,5 @@ class Divergence(NamedTuple):
     target_lines: tuple[str, ...]
     rule: type[Action] | None
     cause: tuple[str, ...]
+    contract_state: State | None = None
+    target_state: State | None = None

@@ -135,6 +135,8 @@ def difference(
         target,
         type(action) if action is not None else None,
         ("view", verb, name, field),
+        after,
+        as_state(after, view),
     )
 
 

@@ -81,7 +81,7 @@ def sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], 
             say(_queue(tier, getattr(right, f"{tier}_free")), _queue(tier, free))
     if view.requests is not None:
         for number, (wanted_request, seen) in enumerate(zip(after.requests, view.requests, strict=False)):
-            say(_request(number, wanted_request), _request(number, seen))
+            say(request_in_words(number, wanted_request), request_in_words(number, seen))
     if view.jobs is not None:
         seen_jobs = {job.id: job for job in view.jobs}
         wanted_jobs = {job.id: job for job in right.jobs or ()}
@@ -97,13 +97,14 @@ def sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], 
                 for block, (wanted, found) in enumerate(zip(wanted_row, row, strict=True)):
                     names = machine.setting.key_names
                     say(
-                        f"{tier}{block} on w{worker} {_content(wanted, names)}",
-                        f"{tier}{block} on w{worker} {_content(found, names)}",
+                        f"{tier}{block} on w{worker} {content_in_words(wanted, names)}",
+                        f"{tier}{block} on w{worker} {content_in_words(found, names)}",
                     )
     return tuple(contract), tuple(target)
 
 
-def _content(content: int, names: tuple[str, ...]) -> str:
+def content_in_words(content: int, names: tuple[str, ...]) -> str:
+    """A content as reports call it; TORN where no content of the machine is meant."""
     return content_words(content, names) if abs(content) <= len(names) else "TORN"
 
 
@@ -127,7 +128,8 @@ def _queue(tier: str, free: tuple[int, ...]) -> str:
     return f"free {tier} blocks: {' '.join(f'{tier[0]}{block}' for block in free) or 'none'}"
 
 
-def _request(number: int, request: Request) -> str:
+def request_in_words(number: int, request: Request) -> str:
+    """Everything that is known of a request, in one line."""
     words = [f"{request_name(number)} {PHASES[request.phase]}"]
     if request.table:
         table = " ".join(f"d{block}" for block in request.table)

@@ -1,0 +1,76 @@
+"""tell: perform the commands of a trace again, and keep how everything stands after each of them."""
+
+import dataclasses
+import time
+
+from kvmodel import Machine
+from kvproof.engines.run_of import failure_of, run_of
+from kvproof.job import Cut, Job, Progress
+from kvproof.report.failure_text import reasons
+from kvproof.report.story import Step, Story
+from kvproof.search.modes import Variant
+from kvproof.targets.command import describe_all
+from kvproof.targets.open_for import not_taken, opener
+from kvproof.targets.picture import lanes_of, picture_of
+from kvproof.trace.trace import Trace
+from kvproof.verdict import Result, Verdict
+
+MOST_STEPS = 5_000
+"""How many commands are told: a page with more is read by nobody, and would not fit into memory."""
+
+
+def run(job: Job, progress: Progress, cut: Cut) -> Result:
+    """PASSED or REFUTED as replay says, with the story. ERROR as replay says, and for a trace that is too long."""
+    started = time.monotonic()
+    trace = job.options["trace"]
+    assert isinstance(trace, Trace)
+    reason = not_taken(job.target, job.device, trace.commands)
+    if not reason and len(trace.commands) > MOST_STEPS:
+        reason = (
+            f"the trace has {len(trace.commands):,} commands, and at most {MOST_STEPS:,} are shown; shrink it first"
+        )
+    if reason:
+        return job.result(Verdict.ERROR, 0.0, detail=reason)
+    machine = Machine(job.contract, job.scope)
+    states = [machine.initial()]
+    run = run_of(machine, opener(job.target, job.device, machine), trace.commands, cut, told=states.append)
+    seconds = time.monotonic() - started
+    if run.beyond:
+        return job.result(Verdict.ERROR, seconds, detail=run.beyond)
+    if run.divergence is None and run.done < len(trace.commands):
+        return job.result(Verdict.UNDETERMINED, seconds, detail=f"cut short after {run.done:,} commands")
+    divergence = run.divergence
+    after = states[1:]
+    both = []
+    if divergence is not None:
+        both = [side for side in (divergence.contract_state, divergence.target_state) if side is not None]
+    # The last command was not accounted for: what is left is what the contract says. And of a watched target nothing is
+    # known but what it was told and what it answered.
+    after += [both[0] if both else states[-1]] * (run.done - len(after))
+    words = describe_all(trace.commands[: run.done], job.scope)
+    notes = (*run.notes, *[""] * run.done)
+    story = Story(
+        title=f"{job.target}{f' on {job.device}' if job.device else ''}, {job.discipline}, {job.scope_name}",
+        lanes=lanes_of(machine, [*states, *both]),
+        start=picture_of(machine, states[0]),
+        steps=tuple(
+            Step(word, note, picture_of(machine, state)) for word, note, state in zip(words, notes, after, strict=False)
+        ),
+    )
+    if divergence is None:
+        result = job.result(Verdict.PASSED, seconds, detail="all accounted for")
+        return dataclasses.replace(result, story=story)
+    failure = failure_of(
+        Variant(job.scope_name, job.scope, job.contract),
+        job.target, job.engine, job.device, trace.commands[: run.done], divergence, run.notes, "",
+    )  # fmt: skip
+
+    story = story._replace(
+        property=divergence.property,
+        sentence=failure.sentence,
+        facts=tuple(zip(failure.contract_lines, failure.target_lines, strict=False)),
+        reasons=" ".join(reasons(failure)),
+        contract=None if divergence.contract_state is None else picture_of(machine, divergence.contract_state),
+        target=None if divergence.target_state is None else picture_of(machine, divergence.target_state),
+    )
+    return dataclasses.replace(job.result(Verdict.REFUTED, seconds, failure=failure), story=story)

@@ -1,0 +1,86 @@
+"""A story: one trace told step by step, as plain data that tables, timelines and diagrams are drawn from."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+GROUPS = ("request", "device block", "host block", "job", "stream")
+"""What lanes are about, in the order in which they are drawn."""
+
+
+class Lane(NamedTuple):
+    """One thing that is followed through the story: a request, a block, a job, or a stream of a worker.
+
+    name   as reports call it: x, d0, h0, job 0, w0 store
+    group  one of GROUPS
+    """
+
+    name: str
+    group: str
+
+
+class Cell(NamedTuple):
+    """How one thing stands after one step.
+
+    text    a few words; detail: all that is known, in one line
+    kind    one word for drawing: how it is coloured
+    """
+
+    text: str
+    kind: str
+    detail: str
+
+
+Picture = Mapping[str, Cell]
+"""How everything stands: a cell for each lane, by name. What does not exist has none."""
+
+
+class Step(NamedTuple):
+    """One command: in the words of a report, what it led to, and how everything stands after it."""
+
+    command: str
+    note: str
+    picture: Picture
+
+
+class Story(NamedTuple):
+    """A trace, told.
+
+    title     one line: what was run
+    lanes     everything that is followed, in the order in which it is drawn
+    start     before the first command
+    steps     one for each command that was performed
+    property  that is broken at the last step, or None; sentence: what happened there, in the field's words
+    facts     pairs of lines that differ there: what the contract says, what the target has
+    reasons   the rule, where it comes from, and what may come of it
+    contract  how everything should stand after the last step, and `target`: how it does; None where they agree, or
+              where nothing can be compared, as after a crash
+    """
+
+    title: str
+    lanes: tuple[Lane, ...]
+    start: Picture
+    steps: tuple[Step, ...]
+    property: str | None = None
+    sentence: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    reasons: str = ""
+    contract: Picture | None = None
+    target: Picture | None = None
+
+
+def changes(before: Picture, after: Picture) -> tuple[tuple[str, str, str], ...]:
+    """What a step changed: (lane, text before, text after), in the order of the pictures. What is not there: empty."""
+    nothing = Cell("", "", "")
+    names = dict.fromkeys((*before, *after))
+    return tuple(
+        (name, before.get(name, nothing).text, after.get(name, nothing).text)
+        for name in names
+        if before.get(name, nothing) != after.get(name, nothing)
+    )
+
+
+def disputed(story: Story) -> tuple[str, ...]:
+    """The lanes in which contract and target part, in drawing order."""
+    if story.contract is None or story.target is None:
+        return ()
+    return tuple(lane.name for lane in story.lanes if story.contract.get(lane.name) != story.target.get(lane.name))
