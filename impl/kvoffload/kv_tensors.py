@@ -23,9 +23,10 @@ from kvoffload.operations import Content, Unreadable
 
 with warnings.catch_warnings():
     # Torch warns on import where there is no numpy. Nothing here needs it, and nobody should have to read about it.
+    # Other modules have torch from here, so that it is never imported without this.
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
-    import torch
-    from torch import Tensor
+    import torch as torch
+    from torch import Tensor as Tensor
 
 MAGIC: Final = 0x6B766F66666C6F61
 """The first word of every written block ("kvoffloa")."""
@@ -105,10 +106,12 @@ class KVTensors:
     `data` holds the words, int64, of shape (layers, blocks, words). Concurrent use is safe as far as the blocks differ.
     """
 
-    def __init__(self, pattern: Pattern, blocks: int) -> None:
+    def __init__(self, pattern: Pattern, blocks: int, data: Tensor | None = None) -> None:
+        """data  memory to use, of this shape; None: new memory"""
         self.pattern = pattern
         self.blocks = blocks
-        self.data = torch.zeros((pattern.layers, blocks, pattern.words), dtype=torch.int64)
+        shape = (pattern.layers, blocks, pattern.words)
+        self.data = torch.zeros(shape, dtype=torch.int64) if data is None else data
         self._layers = self.data.unbind(0)
 
     def check(self, block: int) -> None:

@@ -1,4 +1,5 @@
-"""The gated host device, with threads and bytes, and the ledger, with neither, never differ in what can be observed.
+"""The gated devices with bytes, on threads and on simulated CUDA, and the ledger, without, never differ in what can be
+observed.
 
 The operations are random, and most are ordered wrongly: devices do as they are told.
 """
@@ -6,7 +7,9 @@ The operations are random, and most are ordered wrongly: devices do as they are 
 import random
 
 import pytest
+from tests.impl.simulated_cuda import SimulatedDriver
 
+from kvoffload.devices.cuda import Cuda
 from kvoffload.devices.device import Device
 from kvoffload.devices.host import Host
 from kvoffload.devices.ledger import Ledger
@@ -69,30 +72,40 @@ class Orders:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_host_and_ledger_agree_after_every_call(seed: int) -> None:
-    chance = random.Random(seed)
+    with Host(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, gated=True) as host:
+        agree(host, random.Random(seed))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_simulated_cuda_and_ledger_agree_after_every_call(seed: int) -> None:
+    driver = SimulatedDriver(gpus=1 + seed % 3, haste=seed % 4, seed=seed)
+    with Cuda(driver, WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, gated=True, watchdog=5.0) as cuda:
+        agree(cuda, random.Random(seed))
+
+
+def agree(other: Device, chance: random.Random) -> None:
     orders = Orders(chance)
     ledger = Ledger.create(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS)
-    with Host(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, gated=True) as host:
-        devices: tuple[Device, ...] = (ledger, host)
-        ran = 0
-        for _ in range(250):
-            runnable = ledger.runnable()
-            copied = [(worker, job) for worker in range(WORKERS) for job in ledger.copied(worker)]
-            doing = chance.random()
-            if runnable and doing < 0.6:
-                worker, stream = chance.choice(runnable)
+    devices: tuple[Device, ...] = (ledger, other)
+    ran = 0
+    for _ in range(250):
+        runnable = ledger.runnable()
+        copied = [(worker, job) for worker in range(WORKERS) for job in ledger.copied(worker)]
+        doing = chance.random()
+        if runnable and doing < 0.6:
+            worker, stream = chance.choice(runnable)
+            for device in devices:
+                device.run(worker, stream)
+            ran += 1
+        elif copied and doing < 0.75:
+            worker, job = chance.choice(copied)
+            for device in devices:
+                device.collect(worker, job)
+        else:
+            operation = orders.next()
+            for worker in range(WORKERS):
                 for device in devices:
-                    device.run(worker, stream)
-                ran += 1
-            elif copied and doing < 0.75:
-                worker, job = chance.choice(copied)
-                for device in devices:
-                    device.collect(worker, job)
-            else:
-                operation = orders.next()
-                for worker in range(WORKERS):
-                    for device in devices:
-                        device.enqueue(worker, operation)
-            assert observed(host) == observed(ledger)
+                    device.enqueue(worker, operation)
+        assert observed(other) == observed(ledger)
     assert ran > 50
     assert ledger.misreads

@@ -47,7 +47,7 @@ def streams(device: Host, worker: int = 0) -> set[Stream]:
     return {stream for at, stream in device.runnable() if at == worker}
 
 
-def run_all(device: Host) -> list[tuple[int, Stream]]:
+def run_all(device: Device) -> list[tuple[int, Stream]]:
     order: list[tuple[int, Stream]] = []
     while runnable := device.runnable():
         device.run(*runnable[0])
@@ -363,7 +363,7 @@ class Script:
         source = {Stream.COMPUTE: None, Stream.STORE: Tier.DEVICE, Stream.LOAD: Tier.HOST}[stream]
         return source is None or bool(self.tiers[source])
 
-    def verify(self, device: Host, worker: int) -> None:
+    def verify(self, device: Device, worker: int) -> None:
         assert device.misreads == []
         for tier, blocks in self.tiers.items():
             for block in range(4):

@@ -18,6 +18,7 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
+from kvoffload.devices.wellformed import check
 from kvoffload.errors import CopyFailed, Hang, NotRunnable, UnknownJob
 from kvoffload.kv_tensors import KVTensors, Pattern
 from kvoffload.operations import Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
@@ -172,7 +173,7 @@ class Host:
         """
         with self._lock:
             at = self._worker(worker)
-            self._check(at, operation)
+            check(operation, at.tiers[Tier.DEVICE].blocks, at.tiers[Tier.HOST].blocks, at.outstanding)
             if isinstance(operation, Copy):
                 at.outstanding.add(operation.job)
             lane = at.lanes[operation.stream]
@@ -334,23 +335,6 @@ class Host:
         if self._failure is not None:
             self._failure_raised = True
             raise self._failure
-
-    def _check(self, at: _Worker, operation: Operation) -> None:
-        """Refuse what could only fail later, on another thread, where nobody sees who asked for it."""
-        device, host = at.tiers[Tier.DEVICE], at.tiers[Tier.HOST]
-        if isinstance(operation, Compute):
-            for share in operation.shares:
-                for block, _ in share.reads + share.writes:
-                    device.check(block)
-            return
-        if operation.stream is Stream.COMPUTE:
-            raise ValueError(f"a copy belongs to the store or the load stream: {operation}")
-        if operation.job in at.outstanding:
-            raise ValueError(f"job {operation.job} is outstanding on worker {at.number} already")
-        source, destination = (device, host) if operation.stream is Stream.STORE else (host, device)
-        for source_block, block in operation.pairs:
-            source.check(source_block)
-            destination.check(block)
 
     def _await_quiescence(self) -> None:
         if not self._quiescent.wait_for(self._is_quiescent, self._watchdog):

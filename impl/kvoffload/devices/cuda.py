@@ -1,0 +1,521 @@
+"""The device made of GPUs: a worker's blocks in GPU memory, its host tier pinned, three CUDA streams.
+
+What an operation waits for is fixed when it is enqueued, and becomes waits of its stream for events: nothing of it is
+left to the host, but that an operation is put into its stream only when what it waits for was put into its own. A copy
+job is one call of the driver where the driver can do that (`description` says). Events are polled, never waited for.
+
+A compute is made of copies too: what it reads is copied to pinned staging memory, in stream order, and compared when
+the compute has run; what it writes comes from there. So no kernel runs, and none has to be loaded while a stream stands
+still, which could wait for that very stream.
+
+Gated, an operation waits for its events, records that it has arrived, and then waits until a word in pinned memory
+counts it: the host writes that word to release it. Whether a wait is missing can only be probed: an operation that has
+no business at its gate is seen there if it comes within `CudaDriver.settle`. So `runnable` may miss one, and never
+invents one.
+
+All memory that is needed is taken when the device is made: taking or giving back any could wait for every stream.
+"""
+
+import random
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from types import TracebackType
+from typing import Final, Self
+
+from kvoffload.devices.cuda_driver import HIGH, LOW, CudaDriver, CudaStream, Event
+from kvoffload.devices.wellformed import check, check_block
+from kvoffload.errors import Hang, NotRunnable, UnknownJob
+from kvoffload.kv_tensors import KVTensors, Pattern, Tensor
+from kvoffload.operations import Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
+
+LOOK: Final = 0
+"""The staging block that `content` copies into; no compute is given it."""
+
+LINE_WORDS: Final = 8
+"""Each gate's word has a cache line of 64 bytes to itself."""
+
+LONGEST_PAUSE_S: Final = 0.002
+
+
+class _Entry:
+    """An operation that was enqueued.
+
+    awaited  jobs that were outstanding then, of those that it names
+    reads    of a compute: (block, content that was promised, staging block with what was found)
+    staged   staging blocks that it uses until it has run
+    arrived  gated: the event before its gate
+    ticket   gated: the value of the lane's word that releases it
+    """
+
+    __slots__ = ("arrived", "awaited", "done", "operation", "reads", "staged", "ticket")
+
+    def __init__(self, operation: Operation, awaited: tuple[int, ...]) -> None:
+        self.operation = operation
+        self.awaited = awaited
+        self.reads: list[tuple[int, Content, int]] = []
+        self.staged: list[int] = []
+        self.arrived: Event | None = None
+        self.done: Event | None = None
+        self.ticket = 0
+
+    @property
+    def step(self) -> int:
+        """The last compute that it waits for; -1: none."""
+        return self.operation.step if isinstance(self.operation, Copy) else -1
+
+
+class _Lane:
+    """One stream of one worker: what the host still holds, and what was put into the CUDA stream and has not run."""
+
+    def __init__(self, worker: int, name: Stream, stream: CudaStream, gate: Tensor | None) -> None:
+        self.worker = worker
+        self.name = name
+        self.stream = stream
+        self.gate = gate
+        self.held: deque[_Entry] = deque()
+        self.submitted: deque[_Entry] = deque()
+        self.tickets = 0
+
+    def __str__(self) -> str:
+        oldest = (*self.submitted, *self.held)[:1]
+        counts = f"{len(self.submitted)} in the stream, {len(self.held)} not yet"
+        return f"w{self.worker} {self.name}: {counts}" + (f", oldest {oldest[0].operation}" if oldest else "")
+
+
+class _Shard:
+    """One worker: its memory, its streams, and what is known to have happened on it."""
+
+    def __init__(self, number: int, gpu: int, device: Tensor, host: KVTensors, staging: KVTensors) -> None:
+        self.number = number
+        self.gpu = gpu
+        self.device = device
+        self.host = host
+        self.staging = staging
+        self.free = list(range(LOOK + 1, staging.blocks))
+        self.lanes: dict[Stream, _Lane] = {}
+        self.computes: dict[int, Event] = {}
+        """Of every compute in the stream, by how many there were before it."""
+        self.submitted = 0
+        """How many computes were ever put into the stream; `computed`: how many of them have run."""
+        self.computed = 0
+        self.copies: dict[int, Event] = {}
+        """Of every outstanding job that was put into its stream."""
+        self.outstanding: set[int] = set()
+        self.copied: list[int] = []
+
+    def may_submit(self, entry: _Entry) -> bool:
+        """Is everything that it waits for in a stream? CUDA takes an event that was not recorded for one that
+        happened."""
+        if entry.step >= self.submitted:
+            return False
+        if any(job in self.outstanding and job not in self.copies for job in entry.awaited):
+            return False
+        return not isinstance(entry.operation, Compute) or _staging_blocks(entry.operation) <= len(self.free)
+
+    def awaits_nothing(self, entry: _Entry) -> bool:
+        """Is everything that it waits for known to have happened?"""
+        return entry.step < self.computed and self.outstanding.isdisjoint(entry.awaited)
+
+
+class Cuda:
+    """A `Device` on one GPU or several: worker w is on GPU w modulo their number.
+
+    One thread uses it. `description` says what it runs on, how it copies and how it is gated.
+    """
+
+    def __init__(
+        self,
+        driver: CudaDriver,
+        workers: int,
+        device_blocks: int,
+        host_blocks: int,
+        *,
+        layers: int = 2,
+        block_bytes: int = 64,
+        gated: bool = False,
+        delays: int | None = None,
+        watchdog: float = 30.0,
+        on_run: Callable[[int, Operation], None] | None = None,
+        staging_blocks: int | None = None,
+        gpus: Sequence[int] | None = None,
+    ) -> None:
+        """block_bytes  bytes of one block in one layer: a multiple of 8, at least 32
+
+        delays    seed of random pauses of up to 2 ms before operations; None: none. They change when things happen
+        watchdog  seconds after which something that must happen on a GPU is a `Hang`
+        on_run    called with worker and operation when it was seen to have run, after what it waited for
+        staging_blocks  per worker, for what computes read and write (count); None: enough for two computes that each
+                  read every block, write every block and read them again
+        gpus      GPUs to use, in order; None: all
+
+        Raises ValueError for sizes that make no sense, and for a gated device where streams cannot be gated.
+        """
+        self.workers = workers
+        self.gated = gated
+        self.misreads: list[Misread] = []
+        self._driver = driver
+        self._device_blocks, self._host_blocks = device_blocks, host_blocks
+        self._watchdog = watchdog
+        self._on_run = on_run
+        self._chance = None if delays is None else random.Random(delays)
+        chosen = tuple(driver.gpus if gpus is None else gpus)
+        if min(workers, device_blocks, host_blocks) < 1:
+            raise ValueError("workers, device blocks and host blocks must be at least 1")
+        if not chosen or not set(chosen) <= set(driver.gpus):
+            raise ValueError(f"GPUs {list(chosen)} cannot be had; there are {list(driver.gpus)}")
+        if gated:
+            _require_gates(driver, -(-workers // len(chosen)))
+        patterns = [Pattern(worker, layers, block_bytes) for worker in range(workers)]
+        words = patterns[0].words
+        staging = 1 + (6 * device_blocks if staging_blocks is None else staging_blocks)
+        self._staging_blocks = staging - 1
+        # One registration for all pinned memory: host tiers, staging, gates.
+        shares = [layers * host_blocks * words, layers * staging * words, len(Stream) * LINE_WORDS]
+        self._pinned = driver.pinned(workers * sum(shares))
+        self._looks = {gpu: driver.stream(gpu, LOW) for gpu in chosen[:workers]}
+        self._shards: list[_Shard] = []
+        gates: list[tuple[Tensor, _Lane]] = []
+        for worker in range(workers):
+            host, staged, lines = _cut(self._pinned, worker * sum(shares), shares)
+            gpu = chosen[worker % len(chosen)]
+            shard = _Shard(
+                worker,
+                gpu,
+                driver.memory(gpu, layers, device_blocks, words),
+                KVTensors(patterns[worker], host_blocks, host.view(layers, host_blocks, words)),
+                KVTensors(patterns[worker], staging, staged.view(layers, staging, words)),
+            )
+            for name, line in zip(Stream, _cut(lines, 0, [LINE_WORDS] * len(Stream)), strict=True):
+                stream = driver.stream(gpu, HIGH if name is Stream.COMPUTE else LOW)
+                lane = _Lane(worker, name, stream, line if gated else None)
+                shard.lanes[name] = lane
+                gates += [(line, lane)] if gated else []
+            self._shards.append(shard)
+        self._lanes = [lane for shard in self._shards for lane in shard.lanes.values()]
+        self.description = _described(driver, workers, chosen[:workers], gated)
+        # A process that ends with a stream at a gate would wait for it for ever: this runs then, too.
+        self._open_gates = weakref.finalize(self, _open, gates)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exception: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # The seam: see `Device`.
+
+    def enqueue(self, worker: int, operation: Operation) -> None:
+        """Put one operation at the end of its stream on one worker. Returns at once.
+
+        It waits for those of its `jobs` that are outstanding on this worker now; a job that has run or was never
+        enqueued is waited for no more. Raises UnknownBlock for a block outside of its tier, ValueError for a copy on
+        the compute stream, of a job that is outstanding already, or a compute larger than the staging memory,
+        IndexError for an unknown worker.
+        """
+        shard = self._shard(worker)
+        self._retire(shard)
+        check(operation, self._device_blocks, self._host_blocks, shard.outstanding)
+        if isinstance(operation, Compute):
+            needed = _staging_blocks(operation)
+            if needed > self._staging_blocks:
+                raise ValueError(f"the compute needs {needed} staging blocks, and there are {self._staging_blocks}")
+        else:
+            shard.outstanding.add(operation.job)
+        awaited = tuple([job for job in operation.jobs if job in shard.outstanding])
+        shard.lanes[operation.stream].held.append(_Entry(operation, awaited))
+        self._submit(shard)
+
+    def copied(self, worker: int) -> tuple[int, ...]:
+        """Jobs whose copies have run on this worker and were not collected: those of one stream in order; how copies
+        of two streams that run at the same time are listed depends on when it was looked."""
+        shard = self._shard(worker)
+        self._retire(shard)
+        return tuple(shard.copied)
+
+    def collect(self, worker: int, job: int) -> None:
+        """Take one job out of `copied`. UnknownJob if it is not there."""
+        shard = self._shard(worker)
+        self._retire(shard)
+        if job not in shard.copied:
+            raise UnknownJob(f"job {job} is not among those copied on worker {worker}")
+        shard.copied.remove(job)
+
+    def computed(self, worker: int) -> int:
+        """How many computes have run on this worker, counted from the start."""
+        shard = self._shard(worker)
+        self._retire(shard)
+        return shard.computed
+
+    def runnable(self) -> tuple[tuple[int, Stream], ...]:
+        """Gated only (else RuntimeError): the streams whose oldest operation is at its gate.
+
+        Raises Hang if one that waits for nothing does not get there before the watchdog's deadline.
+        """
+        self._require(gated=True)
+        self._await_gates()
+        return tuple((lane.worker, lane.name) for lane in self._lanes if _at_gate(lane))
+
+    def run(self, worker: int, stream: Stream) -> None:
+        """Gated only (else RuntimeError): let the operation at this stream's gate run; return when it has run.
+
+        Raises NotRunnable if none is at the gate, Hang if it has not run before the watchdog's deadline.
+        """
+        self._require(gated=True)
+        shard = self._shard(worker)
+        lane = shard.lanes[stream]
+        self._await_gates()
+        if not _at_gate(lane) or lane.gate is None:
+            raise NotRunnable(str(lane))
+        entry = lane.submitted[0]
+        lane.gate.fill_(entry.ticket)
+        self._until(lambda: _happened(entry.done), lambda: f"was released and did not run: {lane}")
+        self._retire(shard)
+
+    def content(self, tier: Tier, worker: int, block: int) -> Content | Unreadable:
+        """What this worker's copy of a block holds now. Raises UnknownBlock.
+
+        Gated: always well defined, since nothing runs between two calls. Free: only for blocks that no running
+        operation writes, or after `drain`.
+        """
+        shard = self._shard(worker)
+        if tier is Tier.HOST:
+            return shard.host.decode(block)
+        check_block(block, self._device_blocks)
+        look = self._looks[shard.gpu]
+        look.copy(shard.device, shard.staging.data, ((block, LOOK),))
+        event = look.record()
+        self._until(event.happened, lambda: f"a copy of device block {block} of w{worker} did not run")
+        return shard.staging.decode(LOOK)
+
+    def close(self) -> None:
+        """Let everything that is in a stream run, gated or not, and give the memory back. What the host still holds is
+        dropped. Idempotent. Raises Hang if the streams are not empty before the deadline: closing again tries again."""
+        if not self._shards:
+            return
+        self._open_gates()
+        left = [entry for lane in self._lanes for entry in lane.submitted]
+        self._until(
+            lambda: all(_happened(entry.done) for entry in left),
+            lambda: "did not end: " + "; ".join(str(lane) for lane in self._lanes if lane.submitted),
+        )
+        self._lanes.clear()
+        self._shards.clear()
+        self._looks.clear()
+        self._driver.release(self._pinned)
+        del self._pinned
+
+    # Beyond the seam: what tests and drivers of this device also need.
+
+    def drain(self) -> None:
+        """Free only (else RuntimeError): wait until all operations have run.
+
+        Raises Hang if they have not before the watchdog's deadline, and at once if what is left waits for what can no
+        longer happen.
+        """
+        self._require(gated=False)
+        self._until(self._came_to_rest, lambda: "not drained: " + "; ".join(self._left()))
+        if left := self._left():
+            raise Hang("everything left waits for what is not coming: " + "; ".join(left))
+
+    def wipe(self) -> None:
+        """Gated only (else RuntimeError): run what is left, then be as new: every block UNWRITTEN, nothing collected.
+
+        Cheaper than another device. Raises Hang if what is left cannot run.
+        """
+        while gates := self.runnable():
+            self.run(*gates[0])
+        if left := self._left():
+            raise Hang("everything left waits for what is not coming: " + "; ".join(left))
+        for shard in self._shards:
+            shard.computed = shard.submitted = 0
+            shard.copied.clear()
+            shard.host.blank()
+            self._driver.blank(shard.device)
+        self.misreads.clear()
+
+    # Into the streams.
+
+    def _submit(self, shard: _Shard) -> None:
+        """Put into the streams whatever may be: one operation may be what lets another one in."""
+        moved = True
+        while moved:
+            moved = False
+            for lane in shard.lanes.values():
+                while lane.held and shard.may_submit(lane.held[0]):
+                    self._put(shard, lane, lane.held.popleft())
+                    moved = True
+
+    def _put(self, shard: _Shard, lane: _Lane, entry: _Entry) -> None:
+        """Waits, gate, the operation itself, and the event that says that it has run: all in stream order."""
+        stream, operation = lane.stream, entry.operation
+        if entry.step >= shard.computed:
+            stream.wait(shard.computes[entry.step])
+        for job in entry.awaited:
+            if job in shard.copies:
+                stream.wait(shard.copies[job])
+        if lane.gate is not None:
+            lane.tickets += 1
+            entry.ticket = lane.tickets
+            entry.arrived = stream.record()
+            stream.wait_for_value(lane.gate, entry.ticket)
+        if self._chance is not None and self._chance.random() < 0.5:
+            stream.pause(self._chance.uniform(0.0, LONGEST_PAUSE_S))
+        if isinstance(operation, Compute):
+            self._compute(shard, stream, entry, operation)
+        elif operation.stream is Stream.STORE:
+            _copy(stream, shard.device, shard.host.data, operation.pairs)
+        else:
+            _copy(stream, shard.host.data, shard.device, operation.pairs)
+        entry.done = stream.record()
+        lane.submitted.append(entry)
+        if isinstance(operation, Copy):
+            shard.copies[operation.job] = entry.done
+        else:
+            shard.computes[shard.submitted] = entry.done
+            shard.submitted += 1
+
+    def _compute(self, shard: _Shard, stream: CudaStream, entry: _Entry, operation: Compute) -> None:
+        """Share by share: what it reads to the staging memory, what it writes from there."""
+        for share in operation.shares:
+            found: list[tuple[int, int]] = []
+            for block, expected in share.reads:
+                slot = shard.free.pop()
+                entry.staged.append(slot)
+                entry.reads.append((block, expected, slot))
+                found.append((block, slot))
+            _copy(stream, shard.device, shard.staging.data, found)
+            written: list[tuple[int, int]] = []
+            for block, content in share.writes:
+                slot = shard.free.pop()
+                entry.staged.append(slot)
+                shard.staging.fill(slot, content)
+                written.append((slot, block))
+            _copy(stream, shard.staging.data, shard.device, written)
+
+    # Out of the streams.
+
+    def _retire(self, shard: _Shard) -> None:
+        """Take in what has happened on this worker: each operation after all that it waited for."""
+        moved = True
+        while moved:
+            moved = False
+            for lane in shard.lanes.values():
+                while lane.submitted and shard.awaits_nothing(lane.submitted[0]) and _happened(lane.submitted[0].done):
+                    self._ran(shard, lane.submitted.popleft())
+                    moved = True
+        self._submit(shard)
+
+    def _ran(self, shard: _Shard, entry: _Entry) -> None:
+        operation = entry.operation
+        if isinstance(operation, Compute):
+            for block, expected, slot in entry.reads:
+                found = shard.staging.decode(slot)
+                if found != expected:
+                    self.misreads.append(Misread(shard.number, operation.step, block, expected, found))
+            shard.free += entry.staged
+            del shard.computes[shard.computed]
+            shard.computed += 1
+        else:
+            shard.outstanding.remove(operation.job)
+            del shard.copies[operation.job]
+            shard.copied.append(operation.job)
+        if self._on_run is not None:
+            self._on_run(shard.number, operation)
+
+    def _await_gates(self) -> None:
+        """Until every operation that waits for nothing is at its gate, and any other that can be there is."""
+        for shard in self._shards:
+            self._retire(shard)
+        expected = [
+            (lane, lane.submitted[0])
+            for shard in self._shards
+            for lane in shard.lanes.values()
+            if lane.submitted and shard.awaits_nothing(lane.submitted[0])
+        ]
+        self._until(
+            lambda: all(_happened(entry.arrived) for _, entry in expected),
+            lambda: "not at its gate: " + "; ".join(str(ln) for ln, entry in expected if not _happened(entry.arrived)),
+        )
+        self._driver.settle()
+
+    def _came_to_rest(self) -> bool:
+        for shard in self._shards:
+            self._retire(shard)
+        return not any(lane.submitted for lane in self._lanes)
+
+    def _left(self) -> list[str]:
+        return [str(lane) for lane in self._lanes if lane.submitted or lane.held]
+
+    def _until(self, happened: Callable[[], bool], what: Callable[[], str]) -> None:
+        deadline = time.monotonic() + self._watchdog
+        while not happened():
+            if time.monotonic() > deadline:
+                raise Hang(f"within {self._watchdog} s {what()}")
+            self._driver.idle()
+
+    def _shard(self, worker: int) -> _Shard:
+        if not self._shards:
+            raise RuntimeError("the device is closed")
+        if not 0 <= worker < self.workers:
+            raise IndexError(f"worker {worker} of {self.workers}")
+        return self._shards[worker]
+
+    def _require(self, *, gated: bool) -> None:
+        if self.gated is not gated:
+            raise RuntimeError(f"only for a {'gated' if gated else 'free'} device")
+        if not self._shards:
+            raise RuntimeError("the device is closed")
+
+
+def _cut(memory: Tensor, start: int, lengths: Sequence[int]) -> list[Tensor]:
+    """Pieces of these lengths (words), one after another."""
+    ends = list(accumulate(lengths, initial=start))
+    return [memory[begin:end] for begin, end in pairwise(ends)]
+
+
+def _staging_blocks(compute: Compute) -> int:
+    return sum(len(share.reads) + len(share.writes) for share in compute.shares)
+
+
+def _copy(stream: CudaStream, source: Tensor, destination: Tensor, pairs: Sequence[tuple[int, int]]) -> None:
+    """One call for all pairs. Where a destination is there twice the last one counts: a call has no order."""
+    last = {block: origin for origin, block in pairs}
+    if last:
+        stream.copy(source, destination, [(origin, block) for block, origin in last.items()])
+
+
+def _happened(event: Event | None) -> bool:
+    return event is not None and event.happened()
+
+
+def _at_gate(lane: _Lane) -> bool:
+    return bool(lane.submitted) and _happened(lane.submitted[0].arrived)
+
+
+def _open(gates: Sequence[tuple[Tensor, _Lane]]) -> None:
+    """Open them for everything that was ever put behind them."""
+    for line, lane in gates:
+        line.fill_(lane.tickets)
+
+
+def _require_gates(driver: CudaDriver, workers: int) -> None:
+    """Raises ValueError unless the streams of this many workers on one GPU can be gated."""
+    if not driver.gating:
+        raise ValueError(f"no gated device here: {driver.no_gating}")
+    streams = workers * len(Stream) + 1
+    if streams > driver.connections:
+        raise ValueError(
+            f"no gated device with {workers} workers on one GPU: they need {streams} streams, and more than "
+            f"{driver.connections} (CUDA_DEVICE_MAX_CONNECTIONS) may hold each other back"
+        )
+
+
+def _described(driver: CudaDriver, workers: int, gpus: Sequence[int], gated: bool) -> str:
+    names = ", ".join(f"{driver.name(gpu)} (cuda:{gpu})" for gpu in gpus)
+    count = f"{workers} worker{'s' if workers > 1 else ''}"
+    return f"{count} on {names}; copies: {driver.copying}; " + (f"gates: {driver.gating}" if gated else "free-running")
