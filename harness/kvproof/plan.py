@@ -9,7 +9,7 @@ from kvmodel.contract import DISCIPLINES, AdmissionMode, Contract, Discipline, O
 from kvmodel.scope import Scope
 from kvproof.job import Job
 from kvproof.scopes import parse_scope
-from kvproof.targets.hardware import cuda_device
+from kvproof.targets.hardware import no_cuda
 from kvproof.targets.registry import OURS, is_ours
 
 Group = Literal["contract", "target"]
@@ -209,7 +209,7 @@ ROWS: tuple[Row, ...] = (
         "fuzz",
         TARGET,
         "fuzz",
-        ("ledger", "host"),
+        ("ledger", "host", "cuda"),
         check=both("fuzz"),
         foreign=both("fuzz"),
         options={"commands": 3000},
@@ -233,8 +233,23 @@ ROWS: tuple[Row, ...] = (
         TARGET,
         "conform",
         ("cuda",),
-        check=both("s2"),
+        check={"pinning": at("s2"), "fencing": at("s1")},
+        nightly={"fencing": at("s2")},
         foreign_reason="",
+        options={"cover": "transitions"},
+        seconds={"s2 pinning": 10.0, "s1 fencing": 10.0, "s2 fencing": 60.0},
+    ),
+    Row(
+        "soak cuda",
+        TARGET,
+        "soak",
+        ("cuda",),
+        check=both("s7"),
+        foreign_reason="",
+        options={"copies": 3_000},
+        label="free-running",
+        exhaustive=False,
+        seconds={"s7 pinning": 5.0, "s7 fencing": 5.0},
     ),
 )
 
@@ -244,10 +259,11 @@ class Selection:
     """What the command line asks for.
 
     engines      the engines to run; empty: all, and then what is left out has a row that says so
-    device       "auto" or the one device to use
+    device       "auto" or the one device to use; auto: every one that is there, which a GPU need not be
     scope        a scope in place of those of the plan, as (name, scope)
     disciplines  the disciplines to run, of those that the target declares
     nightly      also what is too large for every change
+    require      a device whose absence is an error; empty: none
     """
 
     target: str = OURS
@@ -261,6 +277,7 @@ class Selection:
     admission: AdmissionMode | None = None
     seed: int = 0
     nightly: bool = False
+    require: str = ""
     known: tuple[str, ...] = ()
 
     @property
@@ -273,11 +290,13 @@ class Selection:
 
 @dataclass(frozen=True)
 class Cell:
-    """One row in one discipline: its jobs with the seconds that each is expected to take, or why there are none."""
+    """One row in one discipline: its jobs with the seconds that each is expected to take, or why there are none, and
+    whether that is an error."""
 
     jobs: tuple[Job, ...]
     seconds: tuple[float, ...] = ()
     skipped: str = ""
+    required: bool = False
 
 
 @dataclass(frozen=True)
@@ -318,14 +337,18 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
         if selection.scope is not None and _left_out(row, selection):
             continue
         wanted, reason = _devices(row, selection)
-        if reason and selection.engines and reason != NO_CUDA:
+        if reason and selection.engines and reason.startswith(_NOT_ON):
             continue  # somebody who asks for one engine on one device knows that others were not asked for
         if not ours and row.foreign is None and not row.foreign_reason:
             continue
         if not ours and row.foreign is None:
             reason = row.foreign_reason
+        required = ours and bool(selection.require) and selection.require in row.devices
+        if reason and required:
+            reason = f"--require {selection.require}: {reason}"
+        skipped = Cell((), skipped=reason, required=required)
         cells: dict[Discipline, Cell] = {
-            discipline: Cell((), skipped=reason) if reason else _cell(row, selection, discipline, wanted)
+            discipline: skipped if reason else _cell(row, selection, discipline, wanted)
             for discipline in selection.disciplines
         }
         if all(not cell.jobs and not cell.skipped for cell in cells.values()):
@@ -350,19 +373,20 @@ def _cell(row: Row, selection: Selection, discipline: Discipline, devices: tuple
     return Cell(jobs, tuple(row.seconds.get(f"{job.scope_name} {discipline}", 1.0) for job in jobs))
 
 
-NO_CUDA = "no CUDA device"
+_NOT_ON = "not on --device"
 
 
 def _devices(row: Row, selection: Selection) -> tuple[tuple[str, ...], str]:
     """The devices of a row that are wanted, and why none is."""
     if not is_ours(selection.target) or not row.devices:
         return ("",), ""
-    if "cuda" in row.devices:
-        return (), NO_CUDA if cuda_device() is None else "kvoffload has no cuda device yet"
-    if selection.device == "auto":
-        return row.devices, ""
-    wanted = tuple(device for device in row.devices if device == selection.device)
-    return wanted, "" if wanted else f"not on --device {selection.device}"
+    wanted = tuple(device for device in row.devices if selection.device in ("auto", device))
+    if not wanted:
+        return (), f"{_NOT_ON} {selection.device}"
+    if "cuda" in wanted and (reason := no_cuda(gated=row.engine != "soak")):
+        rest = tuple(device for device in wanted if device != "cuda")
+        return rest, "" if rest else reason
+    return wanted, ""
 
 
 def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple[str, ...]) -> Iterator[Job]:

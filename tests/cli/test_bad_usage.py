@@ -44,7 +44,7 @@ from kvproof.cli import VERBS
         (("check", "--seed", "1e3"), "seed '1e3' is not a number from 0"),
         (("check", "--seed", "9" * 30), "is not a number from 0"),
         (("check", "--discipline", "both"), "discipline 'both' does not exist; use pinning or fencing"),
-        (("check", "--device", "tpu"), "device 'tpu' does not exist; use auto, ledger or host"),
+        (("check", "--device", "tpu"), "device 'tpu' does not exist; use auto, ledger, host or cuda"),
         (("check", "--store-mode", "eagr"), "store mode 'eagr' does not exist"),
         (("check", "--depth", "3"), "depth '3' does not exist; use 1 or 2"),
         (("check", "--admission", "half"), "admission 'half' does not exist; use whole or partial"),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ def without_seconds(text: str) -> str:
 
 @pytest.fixture(autouse=True)
 def no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "cuda_device", lambda: None)
+    monkeypatch.setattr(plan, "no_cuda", lambda gated=False: "no CUDA device")
 
 
 @pytest.fixture(autouse=True)
@@ -228,7 +229,48 @@ def test_a_device_that_is_required_is_an_error_where_it_is_missing(cli, planned)
     assert cli("check", "--scope", "s1").status == 0
     ran = cli("check", "--scope", "s1", "--require", "cuda")
     assert ran.status == 2
-    assert "--require cuda: no CUDA device" in ran.out
+    assert "conform cuda     ERROR   --require cuda: no CUDA device" in ran.out
+    assert "PROVED" in ran.out
+    assert "ERROR" not in cli("check", "--scope", "s1").out
+
+
+def test_a_device_that_is_required_is_no_error_where_it_is(cli, planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "no_cuda", lambda gated=False: "")
+    planned(CONFORMED, GREEN[-1])
+    ran = cli("check", "--scope", "s1", "--require", "cuda")
+    assert ran.status == 0
+    assert "conform cuda     PROVED" in ran.out
+
+
+def devices_of(**selection: Any) -> dict[str, set[str]]:
+    """The devices of each row that has any, and of those that it skips the reason."""
+    built = plan.build(plan.Selection(disciplines=("pinning",), **selection))
+    return {
+        row.title: {job.device for job in cell.jobs} or {cell.skipped}
+        for row in built.rows
+        if row.row.devices
+        for cell in row.cells.values()
+    }
+
+
+def test_cuda_is_used_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    without = devices_of()
+    assert (without["conform cuda"], without["soak cuda"]) == ({"no CUDA device"}, {"no CUDA device"})
+    assert without["fuzz"] == {"ledger", "host"}
+    monkeypatch.setattr(plan, "no_cuda", lambda gated=False: "")
+    present = devices_of()
+    assert (present["conform cuda"], present["soak cuda"], present["soak host"]) == ({"cuda"}, {"cuda"}, {"host"})
+    assert present["fuzz"] == {"ledger", "host", "cuda"}
+    alone = devices_of(engines=("conform", "fuzz", "soak"), device="cuda")
+    assert alone == {"conform cuda": {"cuda"}, "fuzz": {"cuda"}, "soak cuda": {"cuda"}}
+    assert "soak cuda" not in devices_of(engines=("soak",), device="host")
+
+
+def test_where_streams_cannot_be_gated_only_the_soak_runs_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "no_cuda", lambda gated=False: "no cuStreamWaitValue32" if gated else "")
+    devices = devices_of()
+    assert (devices["conform cuda"], devices["soak cuda"]) == ({"no cuStreamWaitValue32"}, {"cuda"})
+    assert devices["fuzz"] == {"ledger", "host"}
 
 
 def test_a_foreign_target_has_a_row_for_what_it_skips(folder: Path, cli, planned) -> None:

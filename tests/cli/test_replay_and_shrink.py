@@ -76,6 +76,19 @@ def test_the_device_can_be_chosen(folder: Path, cli, jobs: list[Job]) -> None:
     assert [job.device for job in jobs] == ["ledger"] * 3
 
 
+def test_a_trace_of_the_cuda_device_needs_one(
+    folder: Path, cli, jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single, "no_cuda", lambda gated=False: "no CUDA device")
+    ran = cli("replay", saved(folder, Verdict.PASSED, device="cuda"))
+    assert ran.status == 2
+    assert "the trace cannot be tried on device cuda, no CUDA device; use --device host or --device ledger" in ran.err
+    assert cli("replay", saved(folder, Verdict.PASSED, device="cuda"), "--device", "ledger").status == 0
+    monkeypatch.setattr(single, "no_cuda", lambda gated=False: "")
+    cli("replay", saved(folder, Verdict.PASSED, device="cuda"))
+    assert [job.device for job in jobs] == ["ledger", "cuda"]
+
+
 def test_a_trace_of_a_foreign_target_runs_where_the_command_line_says(folder: Path, cli, jobs: list[Job]) -> None:
     (folder / "engine.py").write_text("class Engine: pass\n")
     name = saved(folder, Verdict.PASSED, target="engine.py:Engine", device="")

@@ -4,7 +4,7 @@ said where a call is missing. What torch itself does is not tried here."""
 import ctypes
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,13 @@ class Record(ctypes.Structure):
         ("pushed", ctypes.c_int64),
         ("address", ctypes.c_uint64),
     )
+
+
+@pytest.fixture(autouse=True)
+def looked_up_afresh() -> Iterator[None]:
+    cuda_torch.capabilities.cache_clear()
+    yield
+    cuda_torch.capabilities.cache_clear()
 
 
 @pytest.fixture(scope="module")

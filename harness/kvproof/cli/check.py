@@ -20,4 +20,4 @@ def run(arguments: Sequence[str]) -> int:
         raise BadUsage(f"device {parsed.require!r:.40} cannot be required; use {' or '.join(REQUIRABLE)}")
     if parsed.all and parsed.scope is not None:
         raise BadUsage("--all adds scopes to the plan and --scope replaces them; give one of them")
-    return run_planned(dataclasses.replace(selection(parsed), nightly=parsed.all), parsed)
+    return run_planned(dataclasses.replace(selection(parsed), nightly=parsed.all, require=parsed.require or ""), parsed)

@@ -10,7 +10,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = Parser(
         "conform",
         "Search pairs of machine state and target state: every command edge of a scope on the ledger device, and gated "
-        "walks with real bytes on the host device.",
+        "walks with real bytes on the host device, and on cuda where there is one.",
     )
     add_selection(parser)
     parsed = parser.read(arguments)

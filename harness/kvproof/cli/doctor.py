@@ -13,7 +13,7 @@ from kvproof.cli.flags import Parser, configured_target
 from kvproof.cli.planned import report
 from kvproof.runner import cores
 from kvproof.targets import registry
-from kvproof.targets.hardware import cuda_device
+from kvproof.targets.hardware import cuda_devices, no_cuda
 from kvproof.trace import store
 from kvproof.usage import BadUsage
 from kvproof.verdict import Result, Verdict, exit_status
@@ -73,10 +73,12 @@ def _package(name: str, use: str) -> Finding:
 
 
 def _cuda() -> Finding:
-    device = cuda_device()
-    if device is None:
-        return Finding("cuda", "none", Verdict.SKIPPED, "no CUDA device; rows for cuda are SKIPPED")
-    return Finding("cuda", device)
+    reason = no_cuda()
+    if reason:
+        return Finding("cuda", "none", Verdict.SKIPPED, f"{reason}; rows for cuda are SKIPPED")
+    if no_gates := no_cuda(gated=True):
+        return Finding("cuda", cuda_devices(), Verdict.SKIPPED, f"{no_gates}; conform and fuzz on cuda are SKIPPED")
+    return Finding("cuda", cuda_devices())
 
 
 def _cores() -> Finding:

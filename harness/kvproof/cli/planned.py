@@ -57,7 +57,6 @@ def run_planned(selection: Selection, arguments: argparse.Namespace) -> int:
         seconds=outcome.seconds,
         interrupted=outcome.signal is not None,
     )
-    finished = _required(finished, getattr(arguments, "require", None))
     header = Header(__version__, selection.target, commit, selection.seed, cores(), not is_ours(selection.target))
     report(screen(header, finished), saved.texts(), finished.everything, arguments.json)
     if outcome.signal is not None:
@@ -140,18 +139,3 @@ def _uncovered(planned: Plan, results: Sequence[Result]) -> tuple[Result, ...]:
     detail = f"no engine reached {', '.join(missing)}"
     target = planned.selection.target
     return (Result("coverage", target, None, "", None, Verdict.ERROR, 0.0, detail=detail),)
-
-
-def _required(finished: Finished, device: str | None) -> Finished:
-    """The same, with an ERROR for a device that `--require` names and that was skipped."""
-    if device is None:
-        return finished
-    missing = [
-        Result(row.row.engine, finished.plan.selection.target, d, "", None, Verdict.ERROR, 0.0, detail=detail)
-        for row in finished.plan.rows
-        if device in row.row.devices
-        for d, cell in row.cells.items()
-        if cell.skipped
-        for detail in [f"--require {device}: {cell.skipped}"]
-    ]
-    return dataclasses.replace(finished, extra=(*finished.extra, *missing))

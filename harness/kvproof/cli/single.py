@@ -10,6 +10,7 @@ from kvproof.cli.planned import WORKERS
 from kvproof.cli.progress import ProgressLine
 from kvproof.job import Job
 from kvproof.runner import Outcome, run_jobs
+from kvproof.targets.hardware import no_cuda
 from kvproof.targets.registry import DEVICES, MACHINE, is_ours, load
 from kvproof.trace import itf, store
 from kvproof.trace.trace import BadTrace, Trace
@@ -45,6 +46,8 @@ def job_of(engine: str, trace: Trace, arguments: argparse.Namespace) -> Job:
         device = trace.device if trace.device in DEVICES else DEVICES[0]
     elif device == "auto":
         device = ""
+    if device == "cuda" and (reason := no_cuda(gated=True)):
+        raise BadUsage(f"the trace cannot be tried on device cuda, {reason}; use --device host or --device ledger")
     if not is_ours(target):
         load(target)
     return _job(engine, trace, target, device)

@@ -18,7 +18,7 @@ def run(arguments: Sequence[str]) -> int:
     parsed = parser.read(arguments)
     chosen = selection(parsed, ("soak",))
     if chosen.device == "ledger":
-        raise BadUsage("soak needs real streams and the ledger device has none; use --device host")
+        raise BadUsage("soak needs real streams and the ledger device has none; use --device host or cuda")
     if not is_ours(chosen.target):
         raise BadUsage(
             f"soak drives kvoffload's devices, and the target is {chosen.target!r:.100}; use conform or fuzz"

@@ -81,7 +81,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
             if stopped or total["copies"] >= planned:
                 break
             chance = random.Random(f"{job.seed} {job.discipline} {episode}")
-            setting = _setting(chance, job.contract, episode)
+            setting = _setting(chance, job.contract, episode, job.device or "host")
             soaked = opened(setting)
             try:
                 with closing(soaked):
@@ -145,7 +145,7 @@ def _switching_often() -> Iterator[None]:
 # Settings.
 
 
-def _setting(chance: random.Random, contract: Contract, episode: int) -> Setting:
+def _setting(chance: random.Random, contract: Contract, episode: int, device: str) -> Setting:
     """Sizes at random; the modes take turns, so that each has its part of the plan."""
     modes = turns(contract)
     for field in ("store_mode", "output_from", "depth", "admission"):
@@ -172,6 +172,7 @@ def _setting(chance: random.Random, contract: Contract, episode: int) -> Setting
         layers=chance.choice((2, 3, 4)),
         block_bytes=BLOCK_BYTES,
         delays=None if chance.random() < 0.4 else chance.randrange(1 << 30),
+        device=device,
     )
 
 

@@ -29,7 +29,7 @@ class Finished:
 
     @property
     def everything(self) -> tuple[Result, ...]:
-        """All results, with one SKIPPED for each cell of the plan that ran nothing."""
+        """All results, with one SKIPPED for each cell of the plan that ran nothing; ERROR where that was required."""
         skipped = [
             Result(
                 row.row.engine,
@@ -37,7 +37,7 @@ class Finished:
                 discipline,
                 "",
                 None,
-                Verdict.SKIPPED,
+                Verdict.ERROR if cell.required else Verdict.SKIPPED,
                 0.0,
                 detail=cell.skipped,
             )
@@ -132,7 +132,8 @@ def _cell_texts(finished: Finished) -> list[Mapping[Discipline, str]]:
 
 def _cell_text(results: Sequence[Result], cell: Cell, scopes: str) -> str:
     if not results:
-        return f"{'SKIPPED':<{VERDICT_WIDTH}} {cell.skipped}" if cell.skipped else ""
+        verdict = Verdict.ERROR if cell.required else Verdict.SKIPPED
+        return f"{verdict:<{VERDICT_WIDTH}} {cell.skipped}" if cell.skipped else ""
     verdict = worst(result.verdict for result in results)
     words = amount(results)
     if verdict is Verdict.SKIPPED:

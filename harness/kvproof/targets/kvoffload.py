@@ -1,4 +1,4 @@
-"""kvoffload as a target: its engine and workers on the `ledger` device, or gated on `host` with real bytes."""
+"""kvoffload as a target: its engine and workers on the `ledger` device, or gated on `host` or `cuda`, with bytes."""
 
 import pickle
 from collections.abc import Callable, Hashable
@@ -33,6 +33,7 @@ from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import JobView, ShareView, View
 
 if TYPE_CHECKING:
+    from kvoffload.devices.cuda import Cuda as CudaDevice
     from kvoffload.devices.host import Host as HostDevice
 
 _PHASES = {
@@ -67,7 +68,7 @@ def config_of(setting: Setting) -> Config:
 
 
 class KVOffload:
-    """What the devices have in common. `device` says where it runs; see `Ledger` and `Host`."""
+    """What the devices have in common. `device` says where it runs; see `Ledger`, `Host` and `Cuda`."""
 
     exact = True
     disciplines: ClassVar[tuple[str, ...]] = ("pinning", "fencing")
@@ -78,7 +79,7 @@ class KVOffload:
         self.runtime = Runtime(Engine.create(config_of(setting)), self.device)
 
     def _device(self, setting: Setting) -> Device:
-        raise TypeError("use Ledger or Host")
+        raise TypeError("use Ledger, Host or Cuda")
 
     @property
     def engine(self) -> Engine:
@@ -397,7 +398,7 @@ class Host(KVOffload):
     layers, block_bytes  of the KV tensors (count; bytes)
     """
 
-    device: "HostDevice"
+    device: "HostDevice | CudaDevice"
     layers = 2
     block_bytes = 64
 
@@ -411,6 +412,28 @@ class Host(KVOffload):
 
         scope = setting.scope
         return HostDevice(
+            scope.workers,
+            scope.device_blocks,
+            scope.host_blocks,
+            layers=self.layers,
+            block_bytes=self.block_bytes,
+            gated=True,
+        )
+
+
+class Cuda(Host):
+    """kvoffload on CUDA, gated: real streams, real copies between host and GPU, every byte checked.
+
+    Raises RuntimeError where there is no CUDA, ValueError where its streams cannot be gated.
+    """
+
+    def _device(self, setting: Setting) -> Device:
+        from kvoffload.devices.cuda import Cuda as CudaDevice  # only now: they import torch
+        from kvoffload.devices.cuda_torch import driver
+
+        scope = setting.scope
+        return CudaDevice(
+            driver(),
             scope.workers,
             scope.device_blocks,
             scope.host_blocks,

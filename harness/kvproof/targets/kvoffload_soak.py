@@ -1,4 +1,4 @@
-"""kvoffload, soaked: a real runtime on the free-running host device, with books beside it and its bytes looked at."""
+"""kvoffload, soaked: a real runtime on a free-running device, with books beside it and its bytes looked at."""
 
 import pickle
 import threading
@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from kvmodel.scope import sequences
 from kvoffload.config import Config
+from kvoffload.devices.cuda import Cuda
 from kvoffload.devices.host import Host
 from kvoffload.engine import Engine
 from kvoffload.errors import (
@@ -71,7 +72,8 @@ _Answer = TypeVar("_Answer")
 class KVOffload:
     """One engine with its device, from creation to `close`. It is a `Soaked`; see there.
 
-    All of it runs on one thread, but for `_began`, which the streams' own threads call.
+    All of it runs on one thread, but for `_began`, which the streams' own threads call on `host`; on `cuda` it is
+    called when an operation was seen to have run.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -97,16 +99,7 @@ class KVOffload:
                 contract.admission,
             )
         )
-        self._device = Host(
-            scope.workers,
-            scope.device_blocks,
-            scope.host_blocks,
-            layers=setting.layers,
-            block_bytes=setting.block_bytes,
-            delays=setting.delays,
-            watchdog=WATCHDOG_S,
-            on_run=self._began,
-        )
+        self._device = _device(setting, self._began)
         self._runtime = Runtime(self._engine, self._device)
         self._verbs: Mapping[str, Callable[..., object]] = {
             "submit": self._submit,
@@ -503,6 +496,20 @@ def _changed(state: object, before: bytes) -> bool:
         return False
     restored: object = pickle.loads(before)
     return restored != state
+
+
+def _device(setting: Setting, began: Callable[[int, Operation], None]) -> Host | Cuda:
+    """Raises RuntimeError for `cuda` where there is none."""
+    scope = setting.scope
+    sizes = (scope.workers, scope.device_blocks, scope.host_blocks)
+    layers, block_bytes, delays = setting.layers, setting.block_bytes, setting.delays
+    if setting.device == "cuda":
+        from kvoffload.devices.cuda_torch import driver
+
+        return Cuda(
+            driver(), *sizes, layers=layers, block_bytes=block_bytes, delays=delays, watchdog=WATCHDOG_S, on_run=began
+        )
+    return Host(*sizes, layers=layers, block_bytes=block_bytes, delays=delays, watchdog=WATCHDOG_S, on_run=began)
 
 
 def open_soaked(setting: Setting) -> Soaked:

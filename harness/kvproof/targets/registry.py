@@ -24,8 +24,8 @@ OURS = "kvoffload"
 MACHINE = "machine"
 """The reference machine itself: what explore judges, and what its traces name as their target."""
 
-DEVICES = ("ledger", "host")
-"""Devices in the order in which `auto` prefers them."""
+DEVICES = ("ledger", "host", "cuda")
+"""Devices of kvoffload. Where nothing says which, a single target is opened on the first that it has."""
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 

@@ -33,6 +33,7 @@ class Setting(NamedTuple):
     layers       of every block (count)
     block_bytes  of one block in one layer
     delays       seed of random pauses of the streams; None: they run as fast as they can
+    device       `host` or `cuda`
     """
 
     contract: Contract
@@ -40,6 +41,7 @@ class Setting(NamedTuple):
     layers: int
     block_bytes: int
     delays: int | None
+    device: str = "host"
 
     def __str__(self) -> str:
         scope, contract = self.scope, self.contract

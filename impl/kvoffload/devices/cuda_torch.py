@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kvoffload.devices.cuda_driver import Event
 from kvoffload.devices.libcuda import CudaError, LibCuda, load
@@ -37,7 +37,7 @@ CYCLES_PER_S: Final = 1.7e9
 """Of a GPU's clock, about: what pauses are measured in."""
 
 IDLE_S: Final = 0.000_01
-SETTLE_S: Final = 0.000_3
+SETTLE_S: Final = 0.000_1
 
 
 def missing() -> str:
@@ -51,6 +51,11 @@ def missing() -> str:
     if not _cuda.is_available():
         return "no CUDA device"
     return ""
+
+
+def device_names() -> list[str]:
+    """What every CUDA device calls itself. Not without `missing` being empty."""
+    return [str(_cuda.get_device_name(gpu)) for gpu in range(_cuda.device_count())]
 
 
 class TorchEvent:
@@ -154,19 +159,29 @@ class TorchDriver:
         time.sleep(SETTLE_S)
 
 
-def capabilities() -> tuple[LibCuda | None, str, str, str]:
-    """The driver library if there is one; how copies are made; how streams are gated, and if they are not, why."""
+class Capabilities(NamedTuple):
+    """What the driver that is installed can do; see `CudaDriver`. library  None: it cannot be used"""
+
+    library: LibCuda | None
+    copying: str
+    gating: str
+    no_gating: str
+
+
+@cache
+def capabilities() -> Capabilities:
+    """Looked up once. Needs no GPU."""
     try:
         library = load()
     except (OSError, AttributeError) as error:
         why = f"the CUDA driver library cannot be used ({error})"
-        return None, f"one cudaMemcpyAsync per block and layer, since {why}", "", why
+        return Capabilities(None, f"one cudaMemcpyAsync per block and layer, since {why}", "", why)
     if library.no_batches:
         copying = f"one cudaMemcpyAsync per block and layer, since {library.no_batches}"
     else:
         copying = "one cuMemcpyBatchAsync per job"
     gating = "" if library.no_waits else "cuStreamWaitValue32 on a pinned word"
-    return library, copying, gating, library.no_waits
+    return Capabilities(library, copying, gating, library.no_waits)
 
 
 def copy_at_once(
