@@ -1,10 +1,12 @@
 # Each target does its own set-up: a virtual environment in .venv with the versions of constraints.txt.
 #   make check      hold kvoffload against the reference machine, every engine, one screen
 #   make test       the tests
+#   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
 #   make check-all  the same as check with what is too large for every change (nightly)
 #   make lint types contracts    ruff; mypy and pyright; import-linter
 #   make clean      remove .venv and caches
 # PIP_ARGS is for pip, such as PIP_ARGS="--index-url https://..." for a mirror or for CPU-only wheels of torch.
+# GPU_PYTHON is for make gpu alone, which sets nothing up: a Python with torch for CUDA, pytest and hypothesis.
 # ARGS is for kvproof or pytest: make check ARGS="--discipline fencing", make test ARGS="-k trace".
 
 SHELL := /bin/bash
@@ -15,6 +17,7 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP_ARGS ?=
 ARGS ?=
+GPU_PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # The stamp's name holds a hash of what decides the content of the environment, and nothing else: a second run that
@@ -28,7 +31,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: check test check-all setup lint types contracts clean
+.PHONY: check test gpu check-all setup lint types contracts clean
 
 check: $(STAMP)
 	@$(BIN)/kvproof check $(ARGS)
@@ -38,6 +41,10 @@ check-all: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) $(ARGS)
+
+gpu:
+	@PYTHONPATH=impl $(GPU_PYTHON) tests/gpu/ready.py
+	@PYTHONPATH=impl $(GPU_PYTHON) -m pytest -p no:cacheprovider tests/gpu $(ARGS)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

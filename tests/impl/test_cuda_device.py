@@ -24,8 +24,8 @@ def streams_of(driver: SimulatedDriver, worker: int = 0) -> dict[Stream, Simulat
     return dict(zip(Stream, driver.streams[1 + 3 * worker :], strict=False))
 
 
-def free(driver: SimulatedDriver, **options: int) -> Cuda:
-    return Cuda(driver, 1, 4, 4, watchdog=5.0, **options)
+def free(driver: SimulatedDriver, staging_blocks: int | None = None) -> Cuda:
+    return Cuda(driver, 1, 4, 4, watchdog=5.0, staging_blocks=staging_blocks)
 
 
 def gated(driver: SimulatedDriver, workers: int = 1) -> Cuda:
