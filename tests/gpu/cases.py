@@ -94,7 +94,7 @@ class Played:
                 old = content.generation != generation
                 found.add((-content.key if old else content.key, "-" * old + self.keys[content.key - 1]))
             else:
-                found.add((0, "?") if content == "UNWRITTEN" else (1 << 30, "TORN"))
+                found.add((0, "?") if content == "UNWRITTEN" else (1 << 30, "torn"))
         return "/".join(word for _, word in sorted(found))
 
 
@@ -120,6 +120,8 @@ VERBS: dict[str, Callable[..., object]] = {
     "preempt": lambda p, request: p.engine.preempt(request),
     "abort": lambda p, request: p.engine.abort(request),
     "reset": lambda p, *what: p.engine.reset(*what),
+    "fail_copy": lambda p, worker, stream: p.device.run_failing(worker, Stream(stream)),
+    "fail_block": lambda p, worker, stream, position: p.device.run_failing(worker, Stream(stream), (position,)),
     "duplicate_report": lambda p, worker, job: p.engine.report(worker, [job]),
     "lose_report": lambda p, worker, job: p.device.collect(worker, job),
     "forge_report": lambda p, worker: p.engine.report(worker, [p.engine.connector.next_job + NEVER_ISSUED]),

@@ -5,13 +5,14 @@ The commands follow from the seed; their timing does not.
 
 import random
 import time
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tests.gpu.devices import Open, Opened
 
 from kvoffload.config import Config
 from kvoffload.engine import Engine
-from kvoffload.operations import Content, Tier
+from kvoffload.operations import Content, Copy, Tier
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
 from kvoffload.step_report import Finished
@@ -107,6 +108,16 @@ class Soak:
         found = self.device.content(tier, worker, block)
         assert found == expected, f"{tier} block {block} of w{worker} holds {found}, and should hold {expected}"
         self.checked += 1
+
+
+def failing(seed: int) -> Callable[[int, Copy], tuple[int, ...]]:
+    """One copy in twenty fails in one of its blocks."""
+    chance = random.Random(seed)
+
+    def faults(worker: int, copy: Copy) -> tuple[int, ...]:
+        return (chance.randrange(len(copy.pairs)),) if copy.pairs and chance.random() < 0.05 else ()
+
+    return faults
 
 
 def soak(config: Config, turns: int, seed: int, open_device: Open, **options: object) -> Soaked:

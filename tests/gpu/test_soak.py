@@ -2,7 +2,7 @@
 
 import pytest
 from tests.gpu.devices import cuda
-from tests.gpu.soaking import soak
+from tests.gpu.soaking import failing, soak
 
 from kvoffload.config import Config
 
@@ -24,3 +24,9 @@ def test_soak_of_large_blocks(discipline: str) -> None:
     """64 KiB in each of 32 layers: a job is some hundred pieces, and takes long enough to be overtaken."""
     config = Config(discipline, 6, 8, 2)  # type: ignore[arg-type]
     assert soak(config, 600, 7, cuda, layers=32, block_bytes=1 << 16).finished > 50
+
+
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+def test_soak_with_copies_that_fail(discipline: str) -> None:
+    config = Config(discipline, 6, 8, 2)  # type: ignore[arg-type]
+    assert soak(config, 2000, 3, cuda, delays=2, layers=4, block_bytes=4096, faults=failing(1)).finished > 50

@@ -10,10 +10,10 @@ from typing import Final
 from tests.gpu.devices import Open
 
 from kvoffload.config import Config
-from kvoffload.devices.device import Device
+from kvoffload.devices.device import Device, FailsOnDemand
 from kvoffload.devices.ledger import Ledger
 from kvoffload.engine import Engine
-from kvoffload.operations import Content, Tier, Unreadable
+from kvoffload.operations import Content, Stream, Tier, Unreadable
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
 
@@ -106,6 +106,9 @@ class Walk:
 
     def _interruptions(self) -> Iterator[Command]:
         engine, alive = self.runtimes[1].engine, self._alive()
+        for worker, stream in self.ledger.runnable():
+            if stream is not Stream.COMPUTE:
+                yield f"fail w{worker} {stream}", lambda r, w=worker, s=stream: _fail(r.device, w, s)
         for request in alive:
             if engine.requests[request].phase in (Phase.LOADING, Phase.RUNNING):
                 yield f"preempt {request}", lambda r, q=request: r.engine.preempt(q)
@@ -122,6 +125,12 @@ class Walk:
         found = runtime.engine.requests[request]
         if found.phase is not Phase.DRAINING or found.returns:
             runtime.engine.abort(request)
+
+
+def _fail(device: Device, worker: int, stream: Stream) -> None:
+    """The first block of the oldest copy is not copied."""
+    assert isinstance(device, FailsOnDemand)
+    device.run_failing(worker, stream, (0,))
 
 
 def walk(config: Config, choices: Sequence[int], open_device: Open) -> list[str]:

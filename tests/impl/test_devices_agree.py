@@ -10,7 +10,7 @@ import pytest
 from tests.impl.simulated_cuda import SimulatedDriver
 
 from kvoffload.devices.cuda import Cuda
-from kvoffload.devices.device import Device
+from kvoffload.devices.device import Device, FailsOnDemand
 from kvoffload.devices.host import Host
 from kvoffload.devices.ledger import Ledger
 from kvoffload.operations import Compute, Content, Copy, Operation, Share, Stream, Tier
@@ -80,10 +80,10 @@ def test_host_and_ledger_agree_after_every_call(seed: int) -> None:
 def test_simulated_cuda_and_ledger_agree_after_every_call(seed: int) -> None:
     driver = SimulatedDriver(gpus=1 + seed % 3, haste=seed % 4, seed=seed)
     with Cuda(driver, WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, gated=True, watchdog=5.0) as cuda:
-        agree(cuda, random.Random(seed))
+        agree(cuda, random.Random(seed), failing=seed % 2 == 1)
 
 
-def agree(other: Device, chance: random.Random) -> None:
+def agree(other: Device, chance: random.Random, failing: bool = False) -> None:
     orders = Orders(chance)
     ledger = Ledger.create(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS)
     devices: tuple[Device, ...] = (ledger, other)
@@ -94,13 +94,17 @@ def agree(other: Device, chance: random.Random) -> None:
         doing = chance.random()
         if runnable and doing < 0.6:
             worker, stream = chance.choice(runnable)
+            fails = failing and stream is not Stream.COMPUTE and chance.random() < 0.2
             for device in devices:
-                device.run(worker, stream)
+                if fails:
+                    assert isinstance(device, FailsOnDemand)
+                    device.run_failing(worker, stream)
+                else:
+                    device.run(worker, stream)
             ran += 1
         elif copied and doing < 0.75:
             worker, job = chance.choice(copied)
-            for device in devices:
-                device.collect(worker, job)
+            assert other.collect(worker, job) == ledger.collect(worker, job)
         else:
             operation = orders.next()
             for worker in range(WORKERS):

@@ -4,8 +4,10 @@ import random
 from collections.abc import Callable, Collection
 
 import pytest
+from tests.impl.simulated_cuda import SimulatedDriver
 
 from kvoffload.config import Config, Discipline
+from kvoffload.devices.cuda import Cuda
 from kvoffload.devices.device import Device, FailsOnDemand
 from kvoffload.devices.host import Host
 from kvoffload.devices.ledger import Ledger
@@ -28,12 +30,18 @@ def host_device() -> Host:
     return Host(1, 2, 2, gated=True)
 
 
+def cuda_device() -> Cuda:
+    return Cuda(SimulatedDriver(), 1, 2, 2, gated=True)
+
+
 def ledger_device() -> Ledger:
     return Ledger.create(1, 2, 2)
 
 
-@pytest.mark.parametrize("make", [host_device, ledger_device])
-def test_what_fails_is_torn_and_told_with_the_job_and_the_stream_goes_on(make: Callable[[], Host | Ledger]) -> None:
+@pytest.mark.parametrize("make", [host_device, ledger_device, cuda_device])
+def test_what_fails_is_torn_and_told_with_the_job_and_the_stream_goes_on(
+    make: Callable[[], Host | Ledger | Cuda],
+) -> None:
     device = make()
     assert isinstance(device, FailsOnDemand)
     try:

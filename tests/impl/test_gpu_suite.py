@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.gpu.cases import CASES, play
 from tests.gpu.devices import Open
-from tests.gpu.soaking import soak
+from tests.gpu.soaking import failing, soak
 from tests.gpu.throughput import KIB, table
 from tests.gpu.walks import SIZES, walk
 from tests.impl.simulated_cuda import SimulatedDriver, SimulatedStream
@@ -50,7 +50,7 @@ def test_walks_do_everything(open_device: Open, discipline: str, sizes: tuple[in
     names = walk(config, [chance.randrange(1 << 16) for _ in range(300)], open_device)
     did = Counter(name.split()[0] if "run" not in name else name.split()[2] for name in names)
     assert sum(did.values()) == 300
-    assert min(did[word] for word in ("compute", "store", "report", "step", "submit", "reset")) > 0
+    assert min(did[word] for word in ("compute", "store", "report", "step", "submit", "reset", "fail")) > 0
     if sizes[1] > sizes[0]:
         assert did["load"] > 0
 
@@ -63,6 +63,13 @@ def test_soak(open_device: Open, discipline: str) -> None:
     assert done.finished > 20
     assert done.jobs > 20
     assert done.checked > 50
+
+
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+@devices
+def test_soak_with_copies_that_fail(open_device: Open, discipline: str) -> None:
+    config = Config(discipline, 6, 8, 2)  # type: ignore[arg-type]
+    assert soak(config, 400, 3, open_device, faults=failing(1)).finished > 20
 
 
 @devices

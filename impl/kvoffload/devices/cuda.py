@@ -13,6 +13,9 @@ counts it: the host writes that word to release it. Whether a wait is missing ca
 no business at its gate is seen there if it comes within `CudaDriver.settle`. So `runnable` may miss one, and never
 invents one.
 
+A copy that the driver refuses is a failed one, all of it, and the stream goes on. What is made to fail, for a test, is
+torn in stream order: each tier has a block of bytes that stand for nothing to copy from.
+
 All memory that is needed is taken when the device is made: taking or giving back any could wait for every stream.
 """
 
@@ -20,7 +23,7 @@ import random
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, pairwise
 from types import TracebackType
 from typing import Final, Self
@@ -34,6 +37,12 @@ from kvoffload.operations import Compute, Content, Copy, Misread, Operation, Str
 LOOK: Final = 0
 """The staging block that `content` copies into; no compute is given it."""
 
+BROKEN: Final = 1
+"""The staging block whose bytes stand for nothing. The GPU has such a block too, after all others."""
+
+RESERVED: Final = 2
+"""Staging blocks that no compute is given (count)."""
+
 LINE_WORDS: Final = 8
 """Each gate's word has a cache line of 64 bytes to itself."""
 
@@ -46,17 +55,19 @@ class _Entry:
     awaited  jobs that were outstanding then, of those that it names
     reads    of a compute: (block, content that was promised, staging block with what was found)
     staged   staging blocks that it uses until it has run
+    failed   of a copy: the positions of its pairs that failed
     arrived  gated: the event before its gate
     ticket   gated: the value of the lane's word that releases it
     """
 
-    __slots__ = ("arrived", "awaited", "done", "operation", "reads", "staged", "ticket")
+    __slots__ = ("arrived", "awaited", "done", "failed", "operation", "reads", "staged", "ticket")
 
     def __init__(self, operation: Operation, awaited: tuple[int, ...]) -> None:
         self.operation = operation
         self.awaited = awaited
         self.reads: list[tuple[int, Content, int]] = []
         self.staged: list[int] = []
+        self.failed: tuple[int, ...] = ()
         self.arrived: Event | None = None
         self.done: Event | None = None
         self.ticket = 0
@@ -94,7 +105,7 @@ class _Shard:
         self.device = device
         self.host = host
         self.staging = staging
-        self.free = list(range(LOOK + 1, staging.blocks))
+        self.free = list(range(RESERVED, staging.blocks))
         self.lanes: dict[Stream, _Lane] = {}
         self.computes: dict[int, Event] = {}
         """Of every compute in the stream, by how many there were before it."""
@@ -105,6 +116,8 @@ class _Shard:
         """Of every outstanding job that was put into its stream."""
         self.outstanding: set[int] = set()
         self.copied: list[int] = []
+        self.failed: dict[int, tuple[int, ...]] = {}
+        """Of each job among these that failed in part or wholly."""
 
     def may_submit(self, entry: _Entry) -> bool:
         """Is everything that it waits for in a stream? CUDA takes an event that was not recorded for one that
@@ -139,6 +152,7 @@ class Cuda:
         delays: int | None = None,
         watchdog: float = 30.0,
         on_run: Callable[[int, Operation], None] | None = None,
+        faults: Callable[[int, Copy], Collection[int]] | None = None,
         staging_blocks: int | None = None,
         gpus: Sequence[int] | None = None,
     ) -> None:
@@ -147,6 +161,8 @@ class Cuda:
         delays    seed of random pauses of up to 2 ms before operations; None: none. They change when things happen
         watchdog  seconds after which something that must happen on a GPU is a `Hang`
         on_run    called with worker and operation when it was seen to have run, after what it waited for
+        faults    asked with worker and copy, before it is put into its stream: the positions of its pairs that are to
+                  fail. None: none are made to
         staging_blocks  per worker, for what computes read and write (count); None: enough for two computes that each
                   read every block, write every block and read them again
         gpus      GPUs to use, in order; None: all
@@ -160,6 +176,7 @@ class Cuda:
         self._device_blocks, self._host_blocks = device_blocks, host_blocks
         self._watchdog = watchdog
         self._on_run = on_run
+        self._faults = faults
         self._chance = None if delays is None else random.Random(delays)
         chosen = tuple(driver.gpus if gpus is None else gpus)
         if min(workers, device_blocks, host_blocks) < 1:
@@ -170,8 +187,8 @@ class Cuda:
             _require_gates(driver, -(-workers // len(chosen)))
         patterns = [Pattern(worker, layers, block_bytes) for worker in range(workers)]
         words = patterns[0].words
-        staging = 1 + (6 * device_blocks if staging_blocks is None else staging_blocks)
-        self._staging_blocks = staging - 1
+        self._staging_blocks = 6 * device_blocks if staging_blocks is None else staging_blocks
+        staging = RESERVED + self._staging_blocks
         # One registration for all pinned memory: host tiers, staging, gates.
         shares = [layers * host_blocks * words, layers * staging * words, len(Stream) * LINE_WORDS]
         self._pinned = driver.pinned(workers * sum(shares))
@@ -184,7 +201,7 @@ class Cuda:
             shard = _Shard(
                 worker,
                 gpu,
-                driver.memory(gpu, layers, device_blocks, words),
+                driver.memory(gpu, layers, device_blocks + 1, words),
                 KVTensors(patterns[worker], host_blocks, host.view(layers, host_blocks, words)),
                 KVTensors(patterns[worker], staging, staged.view(layers, staging, words)),
             )
@@ -193,11 +210,14 @@ class Cuda:
                 lane = _Lane(worker, name, stream, line if gated else None)
                 shard.lanes[name] = lane
                 gates += [(line, lane)] if gated else []
+            shard.staging.data[:, BROKEN].fill_(-1)
             self._shards.append(shard)
         self._lanes = [lane for shard in self._shards for lane in shard.lanes.values()]
         self.description = _described(driver, workers, chosen[:workers], gated)
         # A process that ends with a stream at a gate would wait for it for ever: this runs then, too.
         self._open_gates = weakref.finalize(self, _open, gates)
+        for shard in self._shards:
+            self._look(shard, shard.staging.data, shard.device, (BROKEN, device_blocks))
 
     def __enter__(self) -> Self:
         return self
@@ -237,13 +257,14 @@ class Cuda:
         self._retire(shard)
         return tuple(shard.copied)
 
-    def collect(self, worker: int, job: int) -> None:
-        """Take one job out of `copied`. UnknownJob if it is not there."""
+    def collect(self, worker: int, job: int) -> tuple[int, ...]:
+        """Take one job out of `copied`; answers which of its pairs failed. UnknownJob if it is not there."""
         shard = self._shard(worker)
         self._retire(shard)
         if job not in shard.copied:
             raise UnknownJob(f"job {job} is not among those copied on worker {worker}")
         shard.copied.remove(job)
+        return shard.failed.pop(job, ())
 
     def computed(self, worker: int) -> int:
         """How many computes have run on this worker, counted from the start."""
@@ -265,6 +286,17 @@ class Cuda:
 
         Raises NotRunnable if none is at the gate, Hang if it has not run before the watchdog's deadline.
         """
+        self._release(worker, stream, ())
+
+    def run_failing(self, worker: int, stream: Stream, pairs: Collection[int] | None = None) -> None:
+        """As `run`, and the copies of the pairs at these positions (None: of all) are made to fail: what they wrote is
+        torn before anything else can run.
+
+        Raises NotRunnable also if the operation at the gate is no copy.
+        """
+        self._release(worker, stream, pairs)
+
+    def _release(self, worker: int, stream: Stream, failing: Collection[int] | None) -> None:
         self._require(gated=True)
         shard = self._shard(worker)
         lane = shard.lanes[stream]
@@ -272,8 +304,20 @@ class Cuda:
         if not _at_gate(lane) or lane.gate is None:
             raise NotRunnable(str(lane))
         entry = lane.submitted[0]
+        if isinstance(entry.operation, Copy):
+            broken = sorted(range(len(entry.operation.pairs)) if failing is None else failing)
+        elif failing is None or failing:
+            raise NotRunnable(f"no copy that could fail: {lane}")
+        else:
+            broken = []
         lane.gate.fill_(entry.ticket)
         self._until(lambda: _happened(entry.done), lambda: f"was released and did not run: {lane}")
+        if broken and isinstance(entry.operation, Copy):
+            look = self._looks[shard.gpu]
+            self._break(shard, look, entry.operation, broken)
+            event = look.record()
+            self._until(event.happened, lambda: f"could not be torn: {lane}")
+            entry.failed = tuple(sorted({*entry.failed, *broken}))
         self._retire(shard)
 
     def content(self, tier: Tier, worker: int, block: int) -> Content | Unreadable:
@@ -286,10 +330,7 @@ class Cuda:
         if tier is Tier.HOST:
             return shard.host.decode(block)
         check_block(block, self._device_blocks)
-        look = self._looks[shard.gpu]
-        look.copy(shard.device, shard.staging.data, ((block, LOOK),))
-        event = look.record()
-        self._until(event.happened, lambda: f"a copy of device block {block} of w{worker} did not run")
+        self._look(shard, shard.device, shard.staging.data, (block, LOOK))
         return shard.staging.decode(LOOK)
 
     def close(self) -> None:
@@ -334,8 +375,10 @@ class Cuda:
         for shard in self._shards:
             shard.computed = shard.submitted = 0
             shard.copied.clear()
+            shard.failed.clear()
             shard.host.blank()
             self._driver.blank(shard.device)
+            self._look(shard, shard.staging.data, shard.device, (BROKEN, self._device_blocks))
         self.misreads.clear()
 
     # Into the streams.
@@ -367,10 +410,8 @@ class Cuda:
             stream.pause(self._chance.uniform(0.0, LONGEST_PAUSE_S))
         if isinstance(operation, Compute):
             self._compute(shard, stream, entry, operation)
-        elif operation.stream is Stream.STORE:
-            _copy(stream, shard.device, shard.host.data, operation.pairs)
         else:
-            _copy(stream, shard.host.data, shard.device, operation.pairs)
+            entry.failed = self._copy(shard, stream, operation)
         entry.done = stream.record()
         lane.submitted.append(entry)
         if isinstance(operation, Copy):
@@ -378,6 +419,35 @@ class Cuda:
         else:
             shard.computes[shard.submitted] = entry.done
             shard.submitted += 1
+
+    def _copy(self, shard: _Shard, stream: CudaStream, operation: Copy) -> tuple[int, ...]:
+        """All pairs in one call, but those that are to fail. Answers the positions of those that do."""
+        failing = sorted(self._faults(shard.number, operation)) if self._faults is not None else []
+        if operation.stream is Stream.STORE:
+            source, destination = shard.device, shard.host.data
+        else:
+            source, destination = shard.host.data, shard.device
+        try:
+            _copy(stream, source, destination, [p for at, p in enumerate(operation.pairs) if at not in failing])
+        except RuntimeError:  # of torch or of the driver; if nothing works any more, the next call says so
+            return tuple(range(len(operation.pairs)))
+        self._break(shard, stream, operation, failing)
+        return tuple(failing)
+
+    def _break(self, shard: _Shard, stream: CudaStream, operation: Copy, positions: Sequence[int]) -> None:
+        """Put bytes that stand for nothing where these pairs were to be copied to."""
+        blocks = [operation.pairs[position][1] for position in positions]
+        if operation.stream is Stream.STORE:
+            _copy(stream, shard.device, shard.host.data, [(self._device_blocks, block) for block in blocks])
+        else:
+            _copy(stream, shard.staging.data, shard.device, [(BROKEN, block) for block in blocks])
+
+    def _look(self, shard: _Shard, source: Tensor, destination: Tensor, pair: tuple[int, int]) -> None:
+        """Copy one block beside all lanes, and wait for it."""
+        look = self._looks[shard.gpu]
+        look.copy(source, destination, (pair,))
+        event = look.record()
+        self._until(event.happened, lambda: f"one block of w{shard.number} was not copied")
 
     def _compute(self, shard: _Shard, stream: CudaStream, entry: _Entry, operation: Compute) -> None:
         """Share by share: what it reads to the staging memory, what it writes from there."""
@@ -424,6 +494,8 @@ class Cuda:
             shard.outstanding.remove(operation.job)
             del shard.copies[operation.job]
             shard.copied.append(operation.job)
+            if entry.failed:
+                shard.failed[operation.job] = entry.failed
         if self._on_run is not None:
             self._on_run(shard.number, operation)
 
