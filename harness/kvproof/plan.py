@@ -69,6 +69,9 @@ def both(*scopes: str) -> Instances:
     return {discipline: at(*scopes) for discipline in DISCIPLINES}
 
 
+FUZZED = "fuzz,tiers=all+device+host"
+"""The fuzz scope with what not every target has."""
+
 LAGGING = Instance("s2", output_from="first")
 """Where the second worker lags behind the first."""
 
@@ -79,6 +82,7 @@ CORNERS: Instances = {
         Instance("s2,device=3,resets=0,aborts=no", output_from="first"),
         Instance("s1,meanings=evict,survivors=yes"),
         Instance("s1,prompts=a+a,host=2,resets=0,aborts=no"),
+        Instance("s1,prompts=a,host=2,meanings=evict,tiers=device,aborts=no"),
     ),
     "fencing": (
         Instance("s1,prompts=a,host=2"),
@@ -210,11 +214,11 @@ ROWS: tuple[Row, ...] = (
         TARGET,
         "fuzz",
         ("ledger", "host", "cuda"),
-        check=both("fuzz"),
+        check=both(FUZZED),
         foreign=both("fuzz"),
         options={"commands": 3000},
         exhaustive=False,
-        seconds={"fuzz pinning": 3.0, "fuzz fencing": 3.0},
+        seconds={f"{FUZZED} pinning": 3.0, f"{FUZZED} fencing": 3.0},
     ),
     Row(
         "soak host",

@@ -61,6 +61,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "resets": ("resets", _count),
     "meanings": ("meanings", _words),
     "survivors": ("survivors", _flag),
+    "tiers": ("tiers", _words),
     "aborts": ("aborts", _flag),
     "preempts": ("preempts", _flag),
     "lookups": ("lookups", _flag),
@@ -112,11 +113,11 @@ def parse_scope(text: str) -> tuple[str, Scope]:
 def describe_scope(scope: Scope) -> str:
     """One line of sizes: `3/2/1 ab,ac resets 1`, blocks on the device, on the host, and workers; then what is on."""
     words = [f"{scope.device_blocks}/{scope.host_blocks}/{scope.workers}", ",".join(scope.prompts)]
-    words.append(
-        f"resets {scope.resets}" + (f" {'+'.join(scope.meanings)}" if scope.meanings != ("invalidate",) else "")
-    )
+    meanings = "" if scope.meanings == ("invalidate",) else f" {'+'.join(scope.meanings)}"
+    tiers = "" if scope.tiers == ("all",) else f" of {'+'.join(scope.tiers)}"
+    words.append(f"resets {scope.resets}{meanings}{tiers}")
     for field, value in scope._asdict().items():
-        if field in ("device_blocks", "host_blocks", "workers", "prompts", "resets", "meanings"):
+        if field in ("device_blocks", "host_blocks", "workers", "prompts", "resets", "meanings", "tiers"):
             continue
         default = Scope._field_defaults[field]
         if value != default:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kvoffload.block_pool import BlockPool
-from kvoffload.ids import Block, Failures, JobId, Key, Meaning, RequestId, WorkerRank
+from kvoffload.ids import Block, Failures, JobId, Key, Meaning, RequestId, Tiers, WorkerRank
 from kvoffload.plain import Plain
 from kvoffload.plan import LaunchPlan, PlannedShare
 from kvoffload.request import Request
@@ -128,9 +128,11 @@ class Connector(ABC, Plain):
         """A reset is about to take the table of a LOADING request: its load must let go of it at once."""
 
     @abstractmethod
-    def reset_cache(self, meaning: Meaning, requests: Collection[Request]) -> bool:
-        """Drop all transfers and clear both tiers' keys, after the scheduler has taken the requests' tables away.
+    def reset_cache(self, meaning: Meaning, requests: Collection[Request], tiers: Tiers) -> bool:
+        """Clear the keys of these tiers and drop all transfers that would publish there, after the scheduler has taken
+        away the tables that are to go.
 
-        True: what was cached before will never be served again, and nothing stands in the way of whoever asked. False:
-        nothing will be served either, but ask again. NotBound before the device pool is bound, and nothing changed.
+        True: what was cached there before will never be served again, and nothing stands in the way of whoever asked.
+        False: nothing will be served either, but ask again. NotBound before the device pool is bound, and nothing
+        changed.
         """

@@ -9,7 +9,7 @@ from kvoffload.connectors.fencing import FencingConnector
 from kvoffload.connectors.pinning import PinningConnector
 from kvoffload.connectors.transfers import TransferConnector
 from kvoffload.errors import NotBound, OutOfBlocks
-from kvoffload.ids import Block, Failures, JobId, Key, Meaning, RequestId, Survivors, WorkerRank
+from kvoffload.ids import Block, Failures, JobId, Key, Meaning, RequestId, Survivors, Tiers, WorkerRank
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase, Request
 from kvoffload.scheduler import Admission, Deferred, LookupResult, Scheduler
@@ -116,17 +116,24 @@ class Engine:
         """The client has seen that the request is DONE: forget it. UnknownRequest, WrongPhase if it is not DONE."""
         self.scheduler.collect(request)
 
-    def reset(self, meaning: Meaning, requests: Survivors) -> bool:
-        """Empty both caches. `meaning` says whether the contents became worthless, `requests` what running ones do.
+    def reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers = "all") -> bool:
+        """Empty the caches of these tiers. `meaning` says whether the contents became worthless, `requests` what
+        running ones do.
 
-        Whatever it answers, nothing from before is served any more. True: it is over; False: something still holds
-        blocks (pinning: a transfer; both: a survivor of `invalidate`), so ask again when that has drained.
-        NotBound before `bind`, ValueError for any other word.
+        Whatever it answers, nothing from before is served from there any more. True: it is over; False: something still
+        holds blocks (pinning: a transfer; both: a survivor of `invalidate`), so ask again when that has drained.
+        One tier alone is reset by `evict` only, and that of the host with `keep`: it holds no request's blocks.
+        NotBound before `bind`, ValueError for any other words or combination.
         """
-        if meaning not in ("invalidate", "evict") or requests not in ("preempt", "keep"):
-            raise ValueError(f"no reset means {meaning!r} with requests {requests!r}")
+        known = meaning in ("invalidate", "evict") and requests in ("preempt", "keep")
+        if not known or tiers not in ("all", "device", "host"):
+            raise ValueError(f"no reset of tiers {tiers!r} means {meaning!r} with requests {requests!r}")
+        if meaning == "invalidate" and tiers != "all":
+            raise ValueError(f"after an invalidating reset of the {tiers} tier alone the other one would serve old KV")
+        if tiers == "host" and requests == "preempt":
+            raise ValueError("no request holds host blocks: a reset of the host tier alone preempts nobody")
         self._require_bound()
-        done = self.scheduler.reset(meaning, requests)
+        done = self.scheduler.reset(meaning, requests, tiers)
         self.statistics.resets += 1
         self.statistics.false_resets += not done
         return done

@@ -23,6 +23,9 @@ Meaning = Literal["invalidate", "evict"]
 Survivors = Literal["preempt", "keep"]
 """What a reset does with running requests: preempt them, or let them run on with the blocks that they hold."""
 
+Tiers = Literal["all", "device", "host"]
+"""Which caches a reset empties: both, or one."""
+
 
 Failures = Mapping[JobId, Sequence[int]]
 """Of each job, the positions of those of its pairs that a worker could not copy. A job that is not in it was copied."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kvoffload.block_pool import BlockPool
 from kvoffload.connector import Connector, SchedulerOutput, Settled
 from kvoffload.errors import NothingToLaunch, NotRunnable, OutOfBlocks, UnknownRequest, WrongPhase
-from kvoffload.ids import Block, JobId, Key, Meaning, Pair, RequestId, Survivors
+from kvoffload.ids import Block, JobId, Key, Meaning, Pair, RequestId, Survivors, Tiers
 from kvoffload.launched_step import LaunchedShare, LaunchedStep
 from kvoffload.operations import Content
 from kvoffload.plain import Plain
@@ -324,23 +324,18 @@ class Scheduler(Plain):
             elif request.pins is not None and not unreadable.isdisjoint(request.pins.host):
                 self._drop_pins(request)
 
-    def reset(self, meaning: Meaning, requests: Survivors) -> bool:
+    def reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers) -> bool:
         for request in self.requests.values():
             if request.phase is Phase.WAITING:
                 self._drop_pins(request)
-            elif request.phase is Phase.DRAINING:
-                self._drained(request)
-            elif request.phase is Phase.LOADING:
-                self.connector.request_reset(request)
-                self._leave(request, Phase.WAITING)
-            elif request.phase is Phase.RUNNING:
-                if requests == "preempt":
-                    self._leave(request, Phase.WAITING)
-                elif meaning == "evict":
+            elif request.phase is Phase.RUNNING and requests == "keep":
+                if meaning == "evict" and tiers != "device":
                     request.stored = 0
+            elif tiers != "host":
+                self._take_table(request)
         if meaning == "invalidate":
             self.generation += 1
-        return self.connector.reset_cache(meaning, self.requests.values())
+        return self.connector.reset_cache(meaning, self.requests.values(), tiers)
 
     # Parts.
 
@@ -404,6 +399,16 @@ class Scheduler(Plain):
     def _end(self, running: Request) -> None:
         self.connector.request_finished(running)
         self._leave(running, Phase.DONE)
+
+    def _take_table(self, request: Request) -> None:
+        """A reset takes away what a request holds on the device, if it holds anything."""
+        if request.phase is Phase.DRAINING:
+            self._drained(request)
+        elif request.phase is Phase.LOADING:
+            self.connector.request_reset(request)
+            self._leave(request, Phase.WAITING)
+        elif request.phase is Phase.RUNNING:
+            self._leave(request, Phase.WAITING)
 
     def _leave(self, request: Request, phase: Phase) -> None:
         """The request gives up its table: to the launched steps that still use it, else to the pool.

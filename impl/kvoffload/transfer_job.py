@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kvoffload.ids import Block, JobId, Pair, RequestId, WorkerRank
+from kvoffload.ids import Block, JobId, Pair, RequestId, Tiers, WorkerRank
 from kvoffload.plain import Plain
 
 
@@ -57,6 +57,10 @@ class TransferJob(Plain):
     def missing(self) -> tuple[Pair, ...]:
         """The pairs that failed."""
         return tuple([self.pairs[position] for position in sorted(self.failed)])
+
+    def publishes_in(self, tiers: Tiers) -> bool:
+        """Is what it copies to be found in one of these tiers?"""
+        return tiers == "all" or (tiers == "host") == (self.direction is Direction.STORE)
 
     @property
     def device_blocks(self) -> list[Block]:

@@ -6,6 +6,7 @@ Actions of different classes may compare equal as tuples; use `key(action)` wher
 from typing import Literal, NamedTuple
 
 from kvmodel.scope import Meaning
+from kvmodel.tiers import Tiers
 from kvmodel.transfer_job import Pair
 
 Survivors = Literal["preempt", "keep"]
@@ -135,10 +136,12 @@ class Abort(NamedTuple):
 
 
 class Reset(NamedTuple):
-    """The client resets the caches. `preempt` returns running requests to waiting, `keep` lets them survive."""
+    """The client resets the caches of `tiers`. `preempt` returns running requests to waiting, `keep` lets them
+    survive."""
 
     meaning: Meaning
     requests: Survivors
+    tiers: Tiers = "all"
     answer: bool | None = None
 
 

@@ -3,6 +3,7 @@
 from typing import Literal, NamedTuple
 
 from kvmodel.errors import BadScope
+from kvmodel.tiers import TIERS, Tiers, objection
 
 Meaning = Literal["invalidate", "evict"]
 MEANINGS: tuple[Meaning, ...] = ("invalidate", "evict")
@@ -22,6 +23,7 @@ class Scope(NamedTuple):
     prompts       one request each; one symbol is one block, so `ab` and `ac` share their first block
     decode        blocks that every request grows after its prompt (count)
     resets        how often the client may reset (count), with which `meanings`, and with `survivors` or without
+    tiers         which tiers its resets may name
     aborts, preempts, lookups   may the client abort; may it preempt; do lookups pin until admission
     stops         may a request end with any output once its prompt is computed, when a stop token is sampled
     duplicates, losses, forgeries, double_frees   how often each fault may occur (count)
@@ -37,6 +39,7 @@ class Scope(NamedTuple):
     resets: int = 1
     meanings: tuple[Meaning, ...] = ("invalidate",)
     survivors: bool = False
+    tiers: tuple[Tiers, ...] = ("all",)
     aborts: bool = True
     preempts: bool = True
     lookups: bool = False
@@ -82,7 +85,22 @@ def validated(scope: Scope) -> Scope:
     for meaning in scope.meanings:
         if meaning not in MEANINGS:
             raise BadScope(f"meaning {meaning!r} does not exist; use invalidate or evict")
+    if scope.resets:
+        _check_tiers(scope)
     return scope
+
+
+def _check_tiers(scope: Scope) -> None:
+    """Each of the tiers goes with one of the meanings, and each of the meanings with some of the tiers."""
+    if not scope.tiers:
+        raise BadScope(f"resets are allowed but tiers is empty; use {', '.join(TIERS)} or several of them")
+    for tiers in scope.tiers:
+        if tiers not in TIERS:
+            raise BadScope(f"tiers {tiers!r} does not exist; use {', '.join(TIERS)}")
+        if "evict" not in scope.meanings and (why := objection("invalidate", "keep", tiers)):
+            raise BadScope(f"tiers has {tiers} and meanings lacks evict: {why}")
+    if "invalidate" in scope.meanings and "all" not in scope.tiers:
+        raise BadScope("meanings has invalidate and tiers lacks all: a reset of one tier alone can only mean evict")
 
 
 class Sequences(NamedTuple):

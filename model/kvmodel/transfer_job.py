@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from kvmodel.tiers import Tiers, names_device, names_host
+
 NONE = -1
 
 STORE, LOAD = 1, 2
@@ -82,6 +84,11 @@ def is_queued(job: Job) -> bool:
 
 def is_copied_everywhere(job: Job) -> bool:
     return min(job.progress) >= COPIED
+
+
+def publishes_into(job: Job, tiers: Tiers) -> bool:
+    """What it carries could be hit in one of these tiers once it is complete."""
+    return names_host(tiers) if job.direction == STORE else names_device(tiers)
 
 
 def is_settled(job: Job) -> bool:

@@ -15,11 +15,13 @@ BUGS = (
         source=_39726,
         file="connectors/pinning.py",
         old="""        for job in self.jobs.values():
-            job.state = JobState.ABANDONED
+            if job.publishes_in(tiers):
+                job.state = JobState.ABANDONED
 """,
         new="""        for job in self.jobs.values():
             self._disown(job)
-            job.state = JobState.ABANDONED
+            if job.publishes_in(tiers):
+                job.state = JobState.ABANDONED
 """,
         discipline="pinning",
         variant="s1",
@@ -33,14 +35,15 @@ BUGS = (
         source=_39726,
         file="connectors/pinning.py",
         old="""        for job in self.jobs.values():
-            job.state = JobState.ABANDONED
+            if job.publishes_in(tiers):
+                job.state = JobState.ABANDONED
 """,
         new="""        outstanding = bool(self.jobs)
         for job in self.jobs.values():
             self._disown(job)
         self.jobs.clear()
         if outstanding:
-            self._clear_caches(device)
+            self._clear_caches(device, tiers)
             return False
 """,
         discipline="pinning",
@@ -55,7 +58,8 @@ BUGS = (
         source=_39726,
         file="connectors/pinning.py",
         old="""        for job in self.jobs.values():
-            job.state = JobState.ABANDONED
+            if job.publishes_in(tiers):
+                job.state = JobState.ABANDONED
 """,
         new="",
         discipline="pinning",
@@ -69,8 +73,8 @@ BUGS = (
         mechanism="A reset answers True while transfers that it abandoned still run.",
         source=_39726,
         file="connectors/pinning.py",
-        old="return not self.jobs and not any(request.table for request in requests)",
-        new="return not any(request.table for request in requests)",
+        old="return not self.jobs and not survivors",
+        new="return not survivors",
         discipline="pinning",
         variant="s1",
         property="true-reset-serves-nothing-old",
@@ -82,9 +86,9 @@ BUGS = (
         mechanism="Whether anything is outstanding is asked of the abandoned stores alone, and not of the loads.",
         source=_39726,
         file="connectors/pinning.py",
-        old="return not self.jobs and not any(request.table for request in requests)",
+        old="return not self.jobs and not survivors",
         new="""stores = [job for job in self.jobs.values() if job.direction == "STORE"]
-        return not stores and not any(request.table for request in requests)""",
+        return not stores and not survivors""",
         discipline="pinning",
         variant="s1",
         property="true-reset-serves-nothing-old",
@@ -96,7 +100,7 @@ BUGS = (
         mechanism="A reset answers False as long as any request exists, though it holds nothing.",
         source="planted",
         file="connectors/pinning.py",
-        old="return not self.jobs and not any(request.table for request in requests)",
+        old="return not self.jobs and not survivors",
         new='return not self.jobs and not any(request.phase != "DONE" for request in requests)',
         discipline="pinning",
         variant="s1",
@@ -168,7 +172,7 @@ BUGS = (
         source=_48102,
         file="connectors/fencing.py",
         old="""        for request in requests:
-            request.jobs.clear()
+            request.jobs.difference_update([job.id for job in forgotten])
 """,
         new="",
         discipline="fencing",
@@ -229,8 +233,8 @@ BUGS = (
         mechanism="A reset starts the job ids afresh, so that a late completion is taken for one of a new transfer.",
         source=_39726,
         file="connectors/transfers.py",
-        old="        self.storing.clear()\n        self.host",
-        new="        self.storing.clear()\n        self.next_job = 0\n        self.host",
+        old="            self.storing.clear()\n            self.host",
+        new="            self.storing.clear()\n            self.next_job = 0\n            self.host",
         discipline="pinning",
         variant="s1",
         property="work-remaining-keeps-the-engine-stepping",
@@ -255,8 +259,8 @@ BUGS = (
         mechanism="A reset leaves the keys of dropped stores in the set of those being stored: never stored again.",
         source=_41289,
         file="connectors/transfers.py",
-        old="        self.storing.clear()\n        self.host",
-        new="        self.host",
+        old="            self.storing.clear()\n            self.host",
+        new="            self.host",
         discipline="pinning",
         variant="s1",
         property="every-full-block-is-stored-or-refused",
@@ -294,8 +298,8 @@ BUGS = (
         mechanism="A reset leaves the host tier's keys, which go on serving what is from before it.",
         source="https://github.com/vllm-project/vllm/issues/57727",
         file="connectors/transfers.py",
-        old="        self.host.cache.clear()\n",
-        new="",
+        old="self.host.cache.clear()",
+        new="pass",
         discipline="pinning",
         variant="s1",
         property="true-reset-serves-nothing-old",
@@ -307,8 +311,8 @@ BUGS = (
         mechanism="A reset leaves the device tier's keys.",
         source="planted",
         file="connectors/transfers.py",
-        old="        device.cache.clear()\n",
-        new="",
+        old="device.cache.clear()",
+        new="pass",
         discipline="fencing",
         variant="s1",
         property="true-reset-serves-nothing-old",
@@ -471,6 +475,84 @@ BUGS = (
         discipline="fencing",
         variant="s1",
         property="stale-completions-change-nothing",
+        commands=6,
+    ),
+    Bug(
+        id="host-reset-leaves-stores-live",
+        kind="connector",
+        mechanism="A reset of the host tier leaves the stores on their way LIVE, and they publish there afterwards.",
+        source="https://github.com/vllm-project/vllm/pull/44541",
+        file="connectors/pinning.py",
+        old="if job.publishes_in(tiers):",
+        new='if tiers != "host" and job.publishes_in(tiers):',
+        discipline="pinning",
+        variant="s1+tiers",
+        property="false-reset-serves-nothing-old",
+        commands=3,
+    ),
+    Bug(
+        id="device-reset-true-under-stores",
+        kind="connector",
+        mechanism="A reset of the device tier answers True while stores still hold device blocks.",
+        source=_39726,
+        file="connectors/pinning.py",
+        old="return not self.jobs and not survivors",
+        new="return not any(job.publishes_in(tiers) for job in self.jobs.values()) and not survivors",
+        discipline="pinning",
+        variant="s1+tiers",
+        property="true-reset-serves-nothing-old",
+        commands=3,
+    ),
+    Bug(
+        id="device-reset-forgets-waits",
+        kind="connector",
+        mechanism="A reset of the device tier lets requests forget the stores that go on: they are admitted too early.",
+        source=_48102,
+        file="connectors/fencing.py",
+        old="request.jobs.difference_update([job.id for job in forgotten])",
+        new="request.jobs.clear()",
+        discipline="fencing",
+        variant="s1+tiers",
+        property="reads-what-was-written",
+        commands=3,
+    ),
+    Bug(
+        id="host-reset-keeps-job-ids",
+        kind="connector",
+        mechanism="A reset of the host tier leaves on their requests the ids of the stores that it has forgotten.",
+        source=_48102,
+        file="connectors/fencing.py",
+        old="request.jobs.difference_update([job.id for job in forgotten])",
+        new='request.jobs.difference_update([job.id for job in forgotten if tiers != "host"])',
+        discipline="fencing",
+        variant="s1+tiers",
+        property="every-request-can-finish",
+        commands=3,
+    ),
+    Bug(
+        id="host-reset-spares-the-host",
+        kind="connector",
+        mechanism="A reset of the host tier clears the device cache, and the host goes on serving.",
+        source="https://github.com/vllm-project/vllm/issues/57727",
+        file="connectors/transfers.py",
+        old='        if tiers != "device":\n            self.storing',
+        new='        if tiers == "all":\n            self.storing',
+        discipline="fencing",
+        variant="s1+tiers",
+        property="true-reset-serves-nothing-old",
+        commands=6,
+    ),
+    Bug(
+        id="device-reset-forgets-storing",
+        kind="connector",
+        mechanism="A reset of the device tier forgets which keys are on their way to the host, which is not reset.",
+        source=_41289,
+        file="connectors/transfers.py",
+        old='        if tiers != "device":\n            self.storing.clear()\n',
+        new='        self.storing.clear()\n        if tiers != "device":\n',
+        discipline="pinning",
+        variant="s1,prompts=a,host=2+tiers",
+        property="no-block-stored-twice-at-once",
         commands=6,
     ),
 )

@@ -87,10 +87,8 @@ BUGS = (
         mechanism="A survivor of a reset that evicted everything does not offer its blocks again.",
         source="https://github.com/vllm-project/vllm/issues/47234",
         file="scheduler.py",
-        old="""                elif meaning == "evict":
-                    request.stored = 0
-""",
-        new="",
+        old="                    request.stored = 0\n",
+        new="                    pass\n",
         discipline="pinning",
         variant="s1+evict+survivors",
         property="every-full-block-is-stored-or-refused",
@@ -263,12 +261,12 @@ BUGS = (
         mechanism="A reset leaves a draining request its blocks, and nothing will ever take them away.",
         source="planted",
         file="scheduler.py",
-        old="""            elif request.phase is Phase.DRAINING:
-                self._drained(request)
-            elif""",
-        new="""            elif request.phase is Phase.DRAINING:
-                pass
-            elif""",
+        old="""        if request.phase is Phase.DRAINING:
+            self._drained(request)
+        elif""",
+        new="""        if request.phase is Phase.DRAINING:
+            pass
+        elif""",
         discipline="fencing",
         variant="s1",
         property="false-reset-has-a-cause",
@@ -405,5 +403,36 @@ BUGS = (
         variant="s1+lazy",
         property="everything-drains",
         commands=8,
+    ),
+    Bug(
+        id="host-reset-keeps-cursor",
+        kind="scheduler",
+        mechanism="A request that runs on through a reset of the host tier does not offer its blocks to it again.",
+        source="https://github.com/vllm-project/vllm/pull/41956",
+        file="scheduler.py",
+        old='if meaning == "evict" and tiers != "device":',
+        new='if meaning == "evict" and tiers == "all":',
+        discipline="pinning",
+        variant="s1+tiers",
+        property="every-full-block-is-stored-or-refused",
+        commands=3,
+    ),
+    Bug(
+        id="host-reset-keeps-pins",
+        kind="scheduler",
+        mechanism="A reset of the host tier leaves lookups what they found there.",
+        source="https://github.com/vllm-project/vllm/pull/39726",
+        file="scheduler.py",
+        old="""            if request.phase is Phase.WAITING:
+                self._drop_pins(request)
+            elif""",
+        new="""            if request.phase is Phase.WAITING:
+                if tiers != "host":
+                    self._drop_pins(request)
+            elif""",
+        discipline="pinning",
+        variant="s1+tiers",
+        property="true-reset-serves-nothing-old",
+        commands=3,
     ),
 )

@@ -34,6 +34,8 @@ from kvproof.cli import VERBS
         (("check", "--scope", "s1,lookups=maybe"), "lookups must be yes or no"),
         (("check", "--scope", "s1,prompts=abcdef"), "it could never finish"),
         (("check", "--scope", "s1,meanings=forget"), "meaning 'forget' does not exist"),
+        (("check", "--scope", "s1,tiers=disk"), "tiers 'disk' does not exist; use all, device, host"),
+        (("check", "--scope", "s1,tiers=host"), "tiers has host and meanings lacks evict"),
         (("check", "--budget", "-5s"), "budget '-5s' is not more than zero"),
         (("check", "--budget=-1m"), "budget '-1m' is not more than zero"),
         (("check", "--budget", "0s"), "budget '0s' is not more than zero"),

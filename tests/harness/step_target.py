@@ -16,7 +16,7 @@ from kvoffload.config import Config
 from kvoffload.devices.ledger import Ledger
 from kvoffload.engine import Engine
 from kvoffload.errors import KVOffloadError
-from kvoffload.ids import Meaning, Pair, Survivors
+from kvoffload.ids import Meaning, Pair, Survivors, Tiers
 from kvoffload.operations import Stream
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
@@ -81,8 +81,8 @@ class StepKVOffload(StepTarget):
         self.engine.abort(request)
         return Answer()
 
-    def reset(self, meaning: Meaning, requests: Survivors) -> Outcome:
-        return Answer(self.engine.reset(meaning, requests))
+    def reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers = "all") -> Outcome:
+        return Answer(self.engine.reset(meaning, requests, tiers))
 
     # The scheduler.
 

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 from kvmodel.contract import Contract
-from kvproof.engines import conform
+from kvproof.engines import conform, fuzz
 from kvproof.job import Job
-from kvproof.scopes import SCOPES
+from kvproof.scopes import SCOPES, parse_scope
+from kvproof.search.modes import MODES
 from kvproof.verdict import Verdict
 
 STEP_TARGET = Path(__file__).with_name("step_target.py")
@@ -53,8 +54,8 @@ def test_a_step_target_in_a_file(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert said(ran.stdout, "explore") == {"SKIPPED foreign target"}
     assert said(ran.stdout, "conform") == {"SKIPPED takes no single decisions"}
-    (fuzz,) = said(ran.stdout, "fuzz")
-    assert re.fullmatch(r"PASSED [\d,/]+ commands", fuzz)
+    (fuzzed,) = said(ran.stdout, "fuzz")
+    assert re.fullmatch(r"PASSED [\d,/]+ commands", fuzzed)
     assert said(ran.stdout, "soak") == {"SKIPPED drives kvoffload's devices"}
     assert "compared 7/12 view fields" in ran.stdout
     assert re.search(r"^PASSED in [\d.]+ s; nothing was cut short\.", ran.stdout, re.MULTILINE)
@@ -75,8 +76,8 @@ def test_a_step_target_in_a_package_that_pyproject_names(tmp_path: Path) -> None
     ran = kvproof(tmp_path, "fuzz", "--discipline", "fencing", "--scope", "s1")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("kvproof 0.1.0   target engines.mine:StepKVOffload   seed 0")
-    (fuzz,) = said(ran.stdout, "fuzz")
-    assert re.fullmatch(r"PASSED [\d,/]+ commands", fuzz)
+    (fuzzed,) = said(ran.stdout, "fuzz")
+    assert re.fullmatch(r"PASSED [\d,/]+ commands", fuzzed)
 
 
 def test_an_exact_target_is_searched(tmp_path: Path) -> None:
@@ -87,12 +88,28 @@ def test_an_exact_target_is_searched(tmp_path: Path) -> None:
     assert result.counts["edges"] > 500
 
 
+def test_a_target_that_declares_no_resets_of_one_tier_is_given_none(tmp_path: Path) -> None:
+    target = f"{tmp_path}/{mine(tmp_path)}"
+    path = tmp_path / "mine.py"
+    path.write_text(path.read_text().replace("disciplines = ", 'tiers = ("all",)\n    disciplines = '))
+    job = Job("conform", target, "pinning", "s1", SCOPES["s1"], Contract("pinning"), options={"modes": "alone"})
+    result = conform.run(job, lambda text: None, lambda: False)
+    assert result.verdict is Verdict.PROVED
+    assert result.detail.startswith(f"{len(MODES) - 1} variants, ")
+
+    name, scope = parse_scope("s1,meanings=evict,tiers=host")
+    for engine in (conform, fuzz):
+        job = Job("conform", target, "pinning", name, scope, Contract("pinning"))
+        result = engine.run(job, lambda text: None, lambda: False)
+        assert (result.verdict, result.detail) == (Verdict.SKIPPED, "declares no reset of the host tier alone")
+
+
 def test_a_target_that_chooses_in_its_own_way_is_fuzzed_alone(tmp_path: Path) -> None:
     ran = kvproof(tmp_path, "check", "--target", mine(tmp_path, exact=False), "--scope", "s1")
     assert ran.returncode == 0, ran.stderr
     assert said(ran.stdout, "conform") == {"SKIPPED chooses in its own way"}
-    (fuzz,) = said(ran.stdout, "fuzz")
-    assert re.fullmatch(r"PASSED [\d,/]+ commands", fuzz)
+    (fuzzed,) = said(ran.stdout, "fuzz")
+    assert re.fullmatch(r"PASSED [\d,/]+ commands", fuzzed)
 
 
 def test_what_is_known_is_green_and_the_search_goes_on_past_it(tmp_path: Path) -> None:

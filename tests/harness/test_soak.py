@@ -266,9 +266,9 @@ def sources_of_abandoned_stores_are_released(patch: Patch) -> None:
     """A reset gives the device blocks back at once (vLLM PR 39726, first draft)."""
     right = PinningConnector.reset_cache
 
-    def reset_cache(self: PinningConnector, meaning: Any, requests: Any) -> bool:
+    def reset_cache(self: PinningConnector, meaning: Any, requests: Any, tiers: Any) -> bool:
         live = [job for job in self.jobs.values() if job.state is JobState.LIVE and job.launched]
-        answer = right(self, meaning, requests)
+        answer = right(self, meaning, requests, tiers)
         for job in live:
             self._device().release(job.device_blocks)
         return answer
@@ -280,11 +280,11 @@ def a_reset_drops_its_transfers(patch: Patch) -> None:
     """The same with honest books: the records go too, and nothing is left that could be counted."""
     right = PinningConnector.reset_cache
 
-    def reset_cache(self: PinningConnector, meaning: Any, requests: Any) -> bool:
+    def reset_cache(self: PinningConnector, meaning: Any, requests: Any, tiers: Any) -> bool:
         for job in list(self.jobs.values()):
             self._disown(job)
         self.jobs.clear()
-        return right(self, meaning, requests)
+        return right(self, meaning, requests, tiers)
 
     patch.setattr(PinningConnector, "reset_cache", reset_cache)
 
@@ -368,11 +368,11 @@ def forgotten_jobs_are_not_flushed(patch: Patch) -> None:
 def job_ids_outlive_a_reset(patch: Patch) -> None:
     """Requests that survive a reset go on waiting for its transfers (vLLM PR 48102)."""
 
-    def reset_cache(self: FencingConnector, meaning: Any, requests: Any) -> bool:
+    def reset_cache(self: FencingConnector, meaning: Any, requests: Any, tiers: Any) -> bool:
         for job in self.jobs.values():
-            if job.state is not JobState.FORGOTTEN:
+            if job.state is not JobState.FORGOTTEN and job.publishes_in(tiers):
                 self._forget(job)
-        self._clear_caches(self._device())
+        self._clear_caches(self._device(), tiers)
         return meaning == "evict" or not any(request.table for request in requests)
 
     patch.setattr(FencingConnector, "reset_cache", reset_cache)
@@ -381,9 +381,11 @@ def job_ids_outlive_a_reset(patch: Patch) -> None:
 def the_host_keeps_its_keys(patch: Patch) -> None:
     """A reset clears the keys of the device only."""
 
-    def _clear_caches(self: TransferConnector, device: BlockPool) -> None:
-        self.storing.clear()
-        device.cache.clear()
+    def _clear_caches(self: TransferConnector, device: BlockPool, tiers: Any) -> None:
+        if tiers != "device":
+            self.storing.clear()
+        if tiers != "host":
+            device.cache.clear()
 
     patch.setattr(TransferConnector, "_clear_caches", _clear_caches)
 

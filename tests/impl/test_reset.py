@@ -259,4 +259,55 @@ def test_words_that_no_reset_knows_are_refused(serving: Make, discipline: Discip
         s.engine.reset("flush", "preempt")
     with pytest.raises(ValueError, match="abort"):
         s.engine.reset("evict", "abort")
+    with pytest.raises(ValueError, match="disk"):
+        s.engine.reset("evict", "keep", "disk")
+    with pytest.raises(ValueError, match="the other one would serve old KV"):
+        s.engine.reset("invalidate", "keep", "device")
+    with pytest.raises(ValueError, match="preempts nobody"):
+        s.engine.reset("evict", "preempt", "host")
     assert s.engine.statistics.resets == 0
+
+
+@both
+def test_a_reset_of_the_device_tier_leaves_the_host_its_keys(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4)
+    s.submit(1, "ab")
+    s.serve()
+    assert s.cached() == (2, 2)
+    assert s.engine.reset("evict", "preempt", "device") is True
+    assert s.cached() == (0, 2)
+    s.submit(2, "ab")
+    s.runtime.schedule()
+    assert s.engine.requests[2].phase is Phase.LOADING
+    s.serve()
+    assert s.cached() == (2, 2)
+    assert s.ledger.misreads == []
+
+
+@both
+def test_a_reset_of_the_host_tier_leaves_the_device_its_keys(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4)
+    s.submit(1, "ab")
+    s.serve()
+    assert s.engine.reset("evict", "keep", "host") is True
+    assert s.cached() == (2, 0)
+    s.submit(2, "ab", "c")
+    s.serve()
+    assert s.cached() == (3, 3)
+
+
+@both
+def test_stores_that_a_reset_of_the_device_spares_are_not_made_again(serving: Make, discipline: Discipline) -> None:
+    """They go on, so what they carry still counts as being stored."""
+    s = serving(discipline, 6, 4)
+    s.submit(1, "ab")
+    s.compute()
+    assert s.engine.reset("evict", "preempt", "device") is (discipline == "fencing")
+    s.submit(2, "ab")
+    s.compute()
+    assert list(s.engine.jobs) == [0]
+    s.drain()
+    assert s.cached() == (2, 2)
+    s.serve()
+    assert s.cached() == (2, 2)
+    assert s.ledger.misreads == []

@@ -42,6 +42,17 @@ PINNING = Contract("pinning")
         ),
         ({"meanings": ()}, "resets are allowed but meanings is empty; use invalidate, evict or both"),
         ({"meanings": ("flush",)}, "meaning 'flush' does not exist; use invalidate or evict"),
+        ({"tiers": ()}, "resets are allowed but tiers is empty; use all, device, host or several of them"),
+        ({"tiers": ("disk",)}, "tiers 'disk' does not exist; use all, device, host"),
+        (
+            {"tiers": ("all", "device")},
+            "tiers has device and meanings lacks evict: a reset of the device tier alone cannot mean invalidate: "
+            "the host would serve the old weights' KV",
+        ),
+        (
+            {"meanings": ("invalidate", "evict"), "tiers": ("host",)},
+            "meanings has invalidate and tiers lacks all: a reset of one tier alone can only mean evict",
+        ),
     ],
 )
 def test_a_scope_that_makes_no_sense(fields: dict[str, Any], says: str) -> None:

@@ -201,6 +201,7 @@ ONCE = Scope(device_blocks=2, host_blocks=1, workers=1, prompts=("ab",), preempt
         (ONCE._replace(workers=2, resets=0), {"output_from": "first"}),
         (ONCE._replace(device_blocks=3, decode=1, resets=0), {}),
         (ONCE._replace(meanings=("invalidate", "evict"), survivors=True), {}),
+        (ONCE._replace(meanings=("evict",), tiers=("device", "host"), resets=2, aborts=False), {}),
         (ONCE._replace(losses=1, double_frees=1), {}),
         (ONCE._replace(duplicates=1), {}),
         (ONCE._replace(host_blocks=2, workers=2, failures=1, partial_failures=1, resets=0), {}),

@@ -48,6 +48,7 @@ MODES_OF_S1 = {
     "partial": ((489, 940), (689, 1374)),
     "evict": ((230, 662), (910, 2762)),
     "survivors": ((235, 646), (871, 2634)),
+    "tiers": ((616, 2288), (907, 2956)),
     "resets": ((325, 900), (7129, 28_074)),
     "duplicates": ((424, 1274), (1752, 6072)),
     "losses": ((266, 697), (1148, 4040)),
@@ -79,6 +80,7 @@ SWITCHED_OFF: dict[str, tuple[Callable[[Contract], Contract], Callable[[Scope], 
         lambda scope: scope,
     ),
     "survivors of no reset": (lambda contract: contract, lambda scope: scope._replace(survivors=True, resets=0)),
+    "one tier of no reset": (lambda contract: contract, lambda scope: scope._replace(tiers=("host",), resets=0)),
 }
 
 
@@ -124,6 +126,7 @@ def test_every_action_is_taken_by_the_mode_that_needs_it(discipline: Discipline)
     base = {"Submit", "Admit", "Launch", "Run", "Report", "HandleOutput", "Preempt", "Finish", "Abort", "Reset", "Wake"}
     only_in = {
         "lookups": {"Lookup", "ReleaseLookup"},
+        "tiers": {"Lookup", "ReleaseLookup"},
         "decode": {"Grow"},
         "depth": {"Grow", "Stop"},
         "pressure": {"Grow", "PreemptUnderPressure"},

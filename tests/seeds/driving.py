@@ -220,7 +220,8 @@ def vocabulary(scope: Scope) -> dict[str, Command]:
     words: dict[str, Command] = {}
     for verb, parameters in VERBS.items():
         for args in product(*[p.values or range(numbers[p.name]) for p in parameters]):
-            command = Command(verb, tuple(args))
+            said = [arg for p, arg in zip(parameters, args, strict=True) if not p.default or arg != p.default]
+            command = Command(verb, tuple(said))
             words[describe(command, scope)] = command
     return words
 

@@ -22,6 +22,7 @@ from kvmodel.request import ENDED, LOADING, RUNNING, WAITING_AFRESH, Request
 from kvmodel.rules import launch, report
 from kvmodel.setting import Setting
 from kvmodel.state import job_with, with_job, with_request
+from kvmodel.tiers import Tiers
 from kvmodel.transfer_job import LIVE, LOAD, NONE, REPORTED, STORE
 
 Patch = pytest.MonkeyPatch
@@ -82,8 +83,8 @@ def changed(patch: Patch, kind: type[Action], after: Callable[[Setting, State, A
 # Resets.
 
 
-def _each_job(change: Callable[[State, Any], State]) -> Callable[[Contract, State], State]:
-    def jobs_reset(_: Contract, state: State) -> State:
+def _each_job(change: Callable[[State, Any], State]) -> Callable[[Contract, State, Tiers], State]:
+    def jobs_reset(_: Contract, state: State, tiers: Tiers) -> State:
         for job in state.jobs:
             state = change(state, job)
         return state
@@ -116,12 +117,12 @@ def reset_answers_true_before_copies_are_drained(patch: Patch) -> None:
 
 @planted("vLLM PR 39726: one of two maps forgotten in the idle test", PINNING, S1, "false-reset-has-a-cause", 1)
 def reset_answers_false_on_an_idle_engine(patch: Patch) -> None:
-    patch.setattr("kvmodel.rules.reset_pinning.answer", lambda state: False)
+    patch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
 
 
 @planted("vLLM PR 39726", PINNING, S1, "false-reset-serves-nothing-old", 4)
 def reset_leaves_jobs_live(patch: Patch) -> None:
-    patch.setattr("kvmodel.rules.reset_pinning.jobs_reset", lambda contract, state: state)
+    patch.setattr("kvmodel.rules.reset_pinning.jobs_reset", lambda contract, state, tiers: state)
 
 
 @planted("vLLM PR 39726: event counters rewound", PINNING, S1, "ids-are-never-reused", 4)
@@ -516,7 +517,8 @@ def a_lookup_skips_what_is_missing(patch: Patch) -> None:
 @planted("vLLM PR 41180: an idle engine is not polled", PINNING, S1._replace(resets=0), "reset-converges", 0)
 def reset_is_true_only_while_somebody_is_served(patch: Patch) -> None:
     patch.setattr(
-        "kvmodel.rules.reset_pinning.answer", lambda state: any(r.phase not in (0, ENDED.phase) for r in state.requests)
+        "kvmodel.rules.reset_pinning.answer",
+        lambda state, tiers: any(r.phase not in (0, ENDED.phase) for r in state.requests),
     )
 
 

@@ -354,7 +354,7 @@ def test_a_true_reset_whose_survivor_computes_with_the_old_weights(monkeypatch: 
 def test_a_false_reset_without_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, before = state_after(PINNING, AB, *STORED)
     after = machine.step(before, RESET)
-    monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state: False)
+    monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
     judge = false_reset_has_a_cause.PROPERTY.on_step
     assert judge is not None
     sentence = "the reset answered False, although no job is live or abandoned and no request holds a block"

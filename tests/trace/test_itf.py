@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kvmodel.contract import Contract
 from kvmodel.scope import Scope
-from kvproof.targets.command import VERBS, Command
+from kvproof.targets.command import RESETS, VERBS, Command
 from kvproof.trace import itf
 from kvproof.trace.itf import MAX_BYTES, MAX_DEPTH
 from kvproof.trace.trace import MAX_COMMANDS, BadTrace, Trace
@@ -38,6 +38,8 @@ def trace(*commands: Command) -> Trace:
 
 
 def arguments(verb: str) -> st.SearchStrategy[tuple[int | str, ...]]:
+    if verb == "reset":
+        return st.sampled_from(RESETS)
     limits = {"request": len(SCOPE.prompts) - 1, "worker": SCOPE.workers - 1, "job": 10_000, "position": 9}
     return st.tuples(*(st.sampled_from(p.values) if p.values else st.integers(0, limits[p.name]) for p in VERBS[verb]))
 
@@ -69,10 +71,43 @@ def test_a_file_from_before_a_mode_existed_has_its_default() -> None:
     del data["#meta"]["kvproof"]["contract"]["output_from"]
     del data["#meta"]["kvproof"]["contract"]["depth"]
     del data["#meta"]["kvproof"]["scope"]["lookups"]
+    del data["#meta"]["kvproof"]["scope"]["tiers"]
     read = itf.from_bytes(json.dumps(data).encode(), "old")
     assert read.contract.output_from == "all"
     assert read.contract.depth == 1
     assert read.scope.lookups is False
+    assert read.scope.tiers == ("all",)
+
+
+def test_a_reset_names_its_tiers_or_means_all() -> None:
+    """The shortest form is what is written, so that files from before there were tiers say the same."""
+    told = json.loads(
+        itf.to_text(trace(Command("reset", ("evict", "keep")), Command("reset", ("evict", "keep", "host"))))
+    )
+    assert [state["command"] for state in told["states"][1:]] == [
+        {"verb": "reset", "meaning": "evict", "requests": "keep"},
+        {"verb": "reset", "meaning": "evict", "requests": "keep", "tiers": "host"},
+    ]
+    told["states"][1]["command"]["tiers"] = "all"
+    read = itf.from_bytes(json.dumps(told).encode(), "it")
+    assert read.commands == (Command("reset", ("evict", "keep")), Command("reset", ("evict", "keep", "host")))
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ({"meaning": "evict", "requests": "keep", "tiers": "disk"}, "tiers of reset must be all or device or host"),
+        ({"meaning": "evict", "requests": "keep", "tiers": 3}, "tiers of reset must be all or device or host, not 3"),
+        ({"meaning": "evict", "tiers": "host"}, "reset lacks its requests"),
+        ({"meaning": "invalidate", "requests": "keep", "tiers": "device"}, "the host would serve the old weights' KV"),
+        ({"meaning": "evict", "requests": "preempt", "tiers": "host"}, "preempts nobody"),
+    ],
+)
+def test_a_reset_that_makes_no_sense_is_refused(command: dict[str, object], says: str) -> None:
+    told = json.loads(itf.to_text(trace(Command("launch"))))
+    told["states"][1]["command"] = {"verb": "reset", **command}
+    with pytest.raises(BadTrace, match=says):
+        itf.from_bytes(json.dumps(told).encode(), "it")
 
 
 def test_variables_of_other_tools_are_ignored() -> None:

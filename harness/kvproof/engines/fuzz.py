@@ -17,7 +17,7 @@ from kvproof.lockstep import HEALTH_CHECKS, Lockstep, Nonconforming, lockstep_cl
 from kvproof.obligations.runs import is_watched
 from kvproof.search.modes import Variant, turns
 from kvproof.targets.open_for import opener
-from kvproof.targets.registry import load
+from kvproof.targets.registry import load, undeclared
 from kvproof.targets.view import FIELDS
 from kvproof.verdict import Result, Verdict
 
@@ -36,6 +36,9 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """
     started = time.monotonic()
     target_class = load(job.target, job.device)
+    reason = undeclared(target_class, job.scope)
+    if reason:
+        return job.result(Verdict.SKIPPED, 0.0, detail=reason)
     if is_watched(target_class):
         return walks.run(job, progress, cut)
     planned = job.options.get("commands", COMMANDS)

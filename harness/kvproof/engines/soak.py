@@ -19,10 +19,11 @@ from typing import Final, NamedTuple
 
 from kvmodel.contract import Contract
 from kvmodel.scope import MEANINGS, Scope, validated
+from kvmodel.tiers import TIERS
 from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
 from kvproof.search.modes import turns
-from kvproof.targets.command import FREEABLE, SURVIVORS, Command
+from kvproof.targets.command import FREEABLE, RESETS, Command
 from kvproof.targets.soaked import Setting, Soaked, Violation
 from kvproof.verdict import Result, Verdict
 
@@ -162,6 +163,7 @@ def _setting(chance: random.Random, contract: Contract, episode: int, device: st
         decode=decode,
         resets=0,
         meanings=MEANINGS,
+        tiers=TIERS,
         survivors=True,
         lookups=True,
         lazy_window=chance.choice((0, 0, 2, 4)),
@@ -263,7 +265,7 @@ class _Client:
         elif self._happens(mood.client):
             self._command(phases)
         elif self._happens(mood.reset):
-            self._do("reset", self.chance.choice(MEANINGS), self.chance.choice(SURVIVORS))
+            self._do("reset", *self.chance.choice(RESETS))
         elif self._happens(mood.fault):
             self._misuse()
         elif self._happens(mood.drain):
@@ -291,8 +293,8 @@ class _Client:
                 f"Left alone for {PATIENCE:,} rounds, the engine still serves requests {phases or 'of nobody'}.",
                 "never at rest",
             )
-        for meaning, survivors in (("invalidate", "preempt"), ("invalidate", "keep"), ("evict", "preempt")):
-            self._do("reset", meaning, survivors)
+        for reset in RESETS:
+            self._do("reset", *reset)
         self.soaked.drain()
 
     def _serve(self, haste: float) -> bool:

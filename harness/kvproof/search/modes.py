@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kvmodel.contract import ADMISSIONS, DEPTHS, OUTPUT_FROM, STORE_MODES, Contract
 from kvmodel.scope import Scope
+from kvmodel.tiers import TIERS
 
 
 class Variant(NamedTuple):
@@ -64,6 +65,15 @@ def _partial(variant: Variant) -> Variant:
     )
 
 
+def _tiered(scope: Scope) -> Scope:
+    """Resets of one tier, which can only mean `evict`, while lookups pin what they found, with survivors and without;
+    where `evict` is on, of all tiers too."""
+    scope = scope._replace(survivors=True, lookups=True)
+    if "evict" in scope.meanings:
+        return scope._replace(tiers=TIERS)
+    return scope._replace(tiers=("device", "host"), meanings=("evict",))
+
+
 MODES: Mapping[str, Change] = {
     "lazy": _contract(lambda contract: contract._replace(store_mode="lazy")),
     "first": _contract(lambda contract: contract._replace(output_from="first")),
@@ -74,6 +84,7 @@ MODES: Mapping[str, Change] = {
     "partial": _partial,
     "evict": _scope(lambda scope: scope._replace(meanings=("invalidate", "evict"))),
     "survivors": _scope(lambda scope: scope._replace(survivors=True)),
+    "tiers": _scope(_tiered),
     "resets": _scope(lambda scope: scope._replace(resets=2)),
     "duplicates": _scope(lambda scope: scope._replace(duplicates=1)),
     "losses": _scope(lambda scope: scope._replace(losses=1)),
@@ -84,7 +95,9 @@ MODES: Mapping[str, Change] = {
 }
 """Name -> how it changes a variant. Each is off in the base scopes s1 to s4."""
 
-EXCLUSIVE = frozenset({frozenset({"decode", "pressure"}), frozenset({"decode", "depth"})})
+EXCLUSIVE = frozenset(
+    map(frozenset, ({"decode", "pressure"}, {"decode", "depth"}, {"survivors", "tiers"}, {"lookups", "tiers"}))
+)
 """Pairs of which one contains the other."""
 
 

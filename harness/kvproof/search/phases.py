@@ -29,8 +29,9 @@ def pairs_of(state: State, action: Action) -> list[Label]:
         case act.Report(_, number) | act.LoseReport(_, number) | act.DuplicateReport(_, number):
             found = job_with(state, number)
             return [(name, "gone") if found is None else (name, *_job(found))]
-        case act.Reset(meaning, requests):
-            return [(name, meaning, requests, *phase) for phase in _all(state)]
+        case act.Reset(meaning, requests, tiers):
+            named = () if tiers == "all" else (tiers,)
+            return [(name, meaning, requests, *named, *phase) for phase in _all(state)]
         case act.Launch() | act.HandleOutput() | act.ForgeReport() | act.FreeTwice():
             return [(name, *phase) for phase in _all(state)]
         case _:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kvmodel.scope import Scope
+from kvmodel.tiers import TIERS, objection
 
 Argument = int | str
 
@@ -30,10 +31,14 @@ class Command(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """One parameter of a verb. `values` lists the allowed words; without them it is a number from 0."""
+    """One parameter of a verb. `values` lists the allowed words; without them it is a number from 0.
+
+    default  what it is when it is left out, as only the last ones of a verb may be; empty: it must be given
+    """
 
     name: str
     values: tuple[str, ...] = ()
+    default: str = ""
 
 
 _REQUEST = Parameter("request")
@@ -46,13 +51,24 @@ MEANINGS = ("invalidate", "evict")
 SURVIVORS = ("preempt", "keep")
 FREEABLE = ("device", "host", "request")
 
+RESETS = tuple(
+    [
+        (meaning, requests) if tiers == "all" else (meaning, requests, tiers)
+        for meaning in MEANINGS
+        for requests in SURVIVORS
+        for tiers in TIERS
+        if not objection(meaning, requests, tiers)
+    ]
+)
+"""Arguments of every reset that makes sense, in their shortest form."""
+
 VERBS: Mapping[str, tuple[Parameter, ...]] = {
     # the client
     "submit": (_REQUEST,),
     "preempt": (_REQUEST,),
     "abort": (_REQUEST,),
     "stop": (_REQUEST,),
-    "reset": (Parameter("meaning", MEANINGS), Parameter("requests", SURVIVORS)),
+    "reset": (Parameter("meaning", MEANINGS), Parameter("requests", SURVIVORS), Parameter("tiers", TIERS, "all")),
     # the scheduler, one decision at a time
     "lookup": (_REQUEST,),
     "release_lookup": (_REQUEST,),
@@ -91,11 +107,14 @@ def validated(command: Command, scope: Scope | None = None) -> Command:
     parameters = VERBS.get(command.verb)
     if parameters is None:
         raise BadCommand(f"action {command.verb!r} does not exist; use one of {', '.join(VERBS)}")
-    if len(command.args) != len(parameters):
+    least = len([parameter for parameter in parameters if not parameter.default])
+    if not least <= len(command.args) <= len(parameters):
         takes = ", ".join(parameter.name for parameter in parameters) or "nothing"
         raise BadCommand(f"{command.verb} takes {takes}, and got {len(command.args)} argument(s)")
-    for parameter, value in zip(parameters, command.args, strict=True):
+    for parameter, value in zip(parameters, command.args, strict=False):
         _check(command.verb, parameter, value, scope)
+    if command.verb == "reset" and (why := objection(str(command.args[0]), str(command.args[1]), tiers_of(command))):
+        raise BadCommand(f"this reset makes no sense: {why}")
     return command
 
 
@@ -105,8 +124,8 @@ def command(verb: str, *args: Argument, scope: Scope | None = None) -> Command:
 
 
 def named_arguments(command: Command) -> dict[str, Argument]:
-    """The arguments of a valid command by parameter name."""
-    return {p.name: value for p, value in zip(VERBS[command.verb], command.args, strict=True)}
+    """The arguments of a valid command by parameter name, those that it leaves out excepted."""
+    return {p.name: value for p, value in zip(VERBS[command.verb], command.args, strict=False)}
 
 
 def from_names(verb: str, arguments: Mapping[str, object], scope: Scope | None = None) -> Command:
@@ -115,19 +134,26 @@ def from_names(verb: str, arguments: Mapping[str, object], scope: Scope | None =
     if parameters is None:
         raise BadCommand(f"action {verb!r} does not exist; use one of {', '.join(VERBS)}")
     names = [parameter.name for parameter in parameters]
-    for name in names:
-        if name not in arguments:
-            raise BadCommand(f"{verb} lacks its {name}")
+    for parameter in parameters:
+        if parameter.name not in arguments and not parameter.default:
+            raise BadCommand(f"{verb} lacks its {parameter.name}")
     for name in arguments:
         if name not in names:
             raise BadCommand(f"{verb} has no {name!r}; it takes {', '.join(names) or 'nothing'}")
     args: list[Argument] = []
     for parameter in parameters:
-        value = arguments[parameter.name]
+        value = arguments.get(parameter.name, parameter.default)
+        if parameter.default and value == parameter.default:
+            continue  # left out: the shortest form is the one that others compare with
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise BadCommand(f"{parameter.name} of {verb} must be {_kind(parameter)}, not {value!r:.60}")
         args.append(value)
     return validated(Command(verb, tuple(args)), scope)
+
+
+def tiers_of(reset: Command) -> str:
+    """The tiers that a reset names: all, if it says no more."""
+    return str(reset.args[2]) if len(reset.args) > 2 else "all"
 
 
 def _kind(parameter: Parameter) -> str:
@@ -188,7 +214,9 @@ def describe(command: Command, scope: Scope) -> str:
         case "free_twice":
             return f"free a {args[0]}{'' if args[0] == 'request' else ' block'} twice"
         case "reset":
-            return f"reset {args[0]}, survivors kept" if args[1] == "keep" else f"reset {args[0]}"
+            tiers = tiers_of(command)
+            words = f"reset {args[0]}" if tiers == "all" else f"reset {args[0]} of the {tiers} tier"
+            return f"{words}, survivors kept" if args[1] == "keep" and tiers != "host" else words
         case _:
             return verb.replace("_", " ")
 

@@ -11,6 +11,7 @@ from kvmodel.request import ABSENT, DONE, DRAINING, LOADING, RUNNING, WAITING, P
 from kvmodel.request import Request as ModelRequest
 from kvmodel.setting import Setting
 from kvmodel.streams import STREAMS
+from kvmodel.tiers import TIERS
 from kvmodel.transfer_job import ABANDONED, LIVE, LOAD, NONE, STORE
 from kvmodel.transfer_job import Pair as ModelPair
 from kvoffload.config import Config
@@ -18,7 +19,7 @@ from kvoffload.devices.device import Device, FailsOnDemand
 from kvoffload.devices.ledger import Ledger as LedgerDevice
 from kvoffload.engine import Engine
 from kvoffload.errors import DoubleFree, Hang, KVOffloadError, UnknownBlock
-from kvoffload.ids import Meaning, Survivors
+from kvoffload.ids import Meaning, Survivors, Tiers
 from kvoffload.operations import Content, Stream, Tier
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
@@ -72,6 +73,7 @@ class KVOffload:
 
     exact = True
     disciplines: ClassVar[tuple[str, ...]] = ("pinning", "fencing")
+    tiers: ClassVar[tuple[str, ...]] = TIERS
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -207,8 +209,8 @@ class KVOffload:
         self.engine.abort(request)
         return Answer()
 
-    def _reset(self, meaning: Meaning, requests: Survivors) -> Answer:
-        return Answer(self.engine.reset(meaning, requests))
+    def _reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers = "all") -> Answer:
+        return Answer(self.engine.reset(meaning, requests, tiers))
 
     def _fail_copy(self, worker: int, stream: str) -> Answer:
         return self._fail(worker, stream, None)

@@ -23,7 +23,7 @@ from kvoffload.errors import (
     UnknownRequest,
     WrongPhase,
 )
-from kvoffload.ids import Meaning, Survivors
+from kvoffload.ids import Meaning, Survivors, Tiers
 from kvoffload.operations import Content, Operation, Tier, Unreadable
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
@@ -250,9 +250,9 @@ class KVOffload:
         self._books.left(request)
         self.counts["aborts" if method == self._engine.abort else "preemptions"] += 1
 
-    def _reset(self, meaning: Meaning, requests: Survivors) -> str:
-        answer = self._engine.reset(meaning, requests)
-        self._books.reset(self._engine, meaning, answer)
+    def _reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers = "all") -> str:
+        answer = self._engine.reset(meaning, requests, tiers)
+        self._books.reset(self._engine, meaning, tiers, answer)
         self.counts["resets"] += 1
         self.counts["resets answered False"] += not answer
         return f"answered {answer}"

@@ -11,6 +11,7 @@ from typing import Literal
 
 from kvmodel.contract import Contract
 from kvmodel.scope import Meaning, Sequences
+from kvmodel.tiers import Tiers
 from kvoffload.block_pool import BlockPool
 from kvoffload.engine import Engine
 from kvoffload.operations import Content
@@ -127,10 +128,12 @@ class Books:
                 complete.append(self.jobs.pop(number))
         return complete
 
-    def reset(self, engine: Engine, meaning: Meaning, answer: bool) -> None:
-        """A reset has answered; judges the answer and what is left to be found."""
+    def reset(self, engine: Engine, meaning: Meaning, tiers: Tiers, answer: bool) -> None:
+        """A reset of these tiers has answered; judges the answer and what is left to be found."""
         idle = not self.jobs and all(request.phase is Phase.DONE for request in engine.requests.values())
         for job in list(self.jobs.values()):
+            if tiers == ("device" if job.store else "host"):
+                continue  # what it carries goes into the other tier
             if not job.launched:
                 del self.jobs[job.id]
             else:
@@ -138,7 +141,7 @@ class Books:
         if meaning == "invalidate":
             self.generation += 1
         self._last_answer = answer
-        survivors = [number for number, request in engine.requests.items() if request.table]
+        survivors = [number for number, request in engine.requests.items() if request.table and tiers != "host"]
         causes = [f"{request_name(number)} holds blocks" for number in survivors]
         if self._pins:
             causes += [f"{job} is in flight" for job in self.jobs.values()]
@@ -155,7 +158,7 @@ class Books:
                 target=f"it answered {answer}",
             )
         for tier, pool in (("device", engine.device_pool), ("host", engine.host_pool)):
-            for key, block in pool.cache.blocks.items():
+            for key, block in pool.cache.blocks.items() if tiers in ("all", tier) else ():
                 raise Violation(
                     self.serves_old,
                     f"{tier.capitalize()} block {tier[0]}{block} can still be hit as {self.name(key)} after the reset.",

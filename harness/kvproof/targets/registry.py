@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from kvmodel.contract import DISCIPLINES, Contract, Discipline
+from kvmodel.scope import Scope
 from kvproof.usage import BadUsage
 
 GROUP = "kvproof.targets"
@@ -99,6 +100,12 @@ def declared_disciplines(target: type[Any]) -> tuple[Discipline, ...]:
         return tuple(d for d in DISCIPLINES if d in disciplines)
     contract = getattr(target, "contract", None)
     return (contract.discipline,) if isinstance(contract, Contract) else DISCIPLINES
+
+
+def undeclared(target: type[Any], scope: Scope) -> str:
+    """Why a target class cannot be held against a scope, in a few words; empty: it can."""
+    beyond = [tiers for tiers in scope.tiers if tiers not in getattr(target, "tiers", ("all",))]
+    return f"declares no reset of the {beyond[0]} tier alone" if scope.resets and beyond else ""
 
 
 def _entry(spec: str, device: str) -> EntryPoint:

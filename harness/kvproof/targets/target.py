@@ -18,6 +18,8 @@ class Target(Protocol):
     A class may also have
     disciplines  those that it follows, as names; else its `contract`; else both are checked
     prepare      a classmethod that takes a Setting, for what is done once for all of its targets and may take its time
+    tiers        those that its resets may name, as words of `kvmodel.tiers`; without it only `all`, and no reset that
+                 it is given has a third argument
     patience_s   seconds after which a call that does not come back counts as a hang (10)
     and the methods of Offering, Snapshotting and Restarting, below: the product search needs the first two.
     """
@@ -84,7 +86,7 @@ class StepTarget:
                    one kind in the engine's.
     handle_output  the oldest launched step's output; `observed` may add who ended then
     report, report_all   completions of one worker; `observed` may add who was woken
-    reset          the value is the engine's answer, True or False
+    reset          the value is the engine's answer, True or False; a third argument only if the class has `tiers`
     run            the oldest operation of a worker's stream; an engine that cannot be held back lacks this verb,
                    and is fuzzed with an environment that runs copies when it likes
 

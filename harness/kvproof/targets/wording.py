@@ -7,8 +7,9 @@ from kvmodel import actions as act
 from kvmodel.policy import pressure_victim
 from kvmodel.scope import Meaning
 from kvmodel.streams import STREAMS
+from kvmodel.tiers import Tiers
 from kvmodel.transfer_job import COPIED
-from kvproof.targets.command import Command
+from kvproof.targets.command import Command, tiers_of
 
 _OfRequest = (
     act.Submit
@@ -54,8 +55,8 @@ def command_of(action: Action) -> Command:
             return Command("handle_output")
         case act.PreemptUnderPressure():
             return Command("preempt_pressure")
-        case act.Reset(meaning, requests):
-            return Command("reset", (meaning, requests))
+        case act.Reset(meaning, requests, tiers):
+            return Command("reset", (meaning, requests) if tiers == "all" else (meaning, requests, tiers))
         case act.FailCopy(worker, stream, None):
             return Command("fail_copy", (worker, STREAMS[stream]))
         case act.FailCopy(worker, stream, position):
@@ -90,7 +91,7 @@ def action_of(machine: Machine, state: State, command: Command) -> Action | None
             victim = pressure_victim(machine.setting, state)
             return None if victim is None else act.PreemptUnderPressure(victim)
         case "reset":
-            return act.Reset(cast(Meaning, args[0]), cast(act.Survivors, args[1]))
+            return act.Reset(cast(Meaning, args[0]), cast(act.Survivors, args[1]), cast(Tiers, tiers_of(command)))
         case "fail_copy":
             return act.FailCopy(int(args[0]), STREAMS.index(str(args[1])))
         case "fail_block":

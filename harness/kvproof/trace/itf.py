@@ -52,6 +52,7 @@ def to_text(trace: Trace) -> str:
             **trace.scope._asdict(),
             "prompts": list(trace.scope.prompts),
             "meanings": list(trace.scope.meanings),
+            "tiers": list(trace.scope.tiers),
         },
         "scope_name": trace.scope_name,
         "target": trace.target,
@@ -187,7 +188,7 @@ class _Reader:
         values: dict[str, Any] = {}
         for field, value in fields.items():
             default = Scope._field_defaults.get(field)
-            if field in ("prompts", "meanings"):
+            if field in ("prompts", "meanings", "tiers"):
                 values[field] = self.texts(value, field)
             elif isinstance(default, bool):
                 if not isinstance(value, bool):

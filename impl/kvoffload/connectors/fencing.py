@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kvoffload.connectors.transfers import TransferConnector
-from kvoffload.ids import JobId, Meaning, Pair, RequestId
+from kvoffload.ids import JobId, Meaning, Pair, RequestId, Tiers
 from kvoffload.plan import PlannedShare
 from kvoffload.request import Request
 from kvoffload.transfer_job import Direction, JobState, TransferJob
@@ -64,18 +64,20 @@ class FencingConnector(TransferConnector):
     def _take_away(self, load: TransferJob) -> None:
         self._forget(load)
 
-    def reset_cache(self, meaning: Meaning, requests: Collection[Request]) -> bool:
+    def reset_cache(self, meaning: Meaning, requests: Collection[Request], tiers: Tiers) -> bool:
         """True unless the contents became worthless and some request survived with blocks of them.
 
-        Transfers never stand in the way: none that runs can publish any more, and whoever reuses its blocks waits.
+        Transfers never stand in the way: none that runs can publish there any more, and whoever reuses its blocks
+        waits. Those that publish in a tier that is not reset go on, and who waits for them goes on waiting.
         """
         device = self._device()
-        for job in self.jobs.values():
+        forgotten = [job for job in self.jobs.values() if job.publishes_in(tiers)]
+        for job in forgotten:
             if job.state is not JobState.FORGOTTEN:
                 self._forget(job)
         for request in requests:
-            request.jobs.clear()
-        self._clear_caches(device)
+            request.jobs.difference_update([job.id for job in forgotten])
+        self._clear_caches(device, tiers)
         return meaning == "evict" or not any(request.table for request in requests)
 
     def _forget(self, job: TransferJob) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kvoffload.connectors.transfers import TransferConnector
-from kvoffload.ids import JobId, Meaning, Pair, RequestId
+from kvoffload.ids import JobId, Meaning, Pair, RequestId, Tiers
 from kvoffload.plan import PlannedShare
 from kvoffload.request import Request
 from kvoffload.transfer_job import JobState, TransferJob
@@ -43,10 +43,13 @@ class PinningConnector(TransferConnector):
     def _take_away(self, load: TransferJob) -> None:
         load.state = JobState.ABANDONED
 
-    def reset_cache(self, meaning: Meaning, requests: Collection[Request]) -> bool:
-        """True if and only if no transfer is outstanding and no request survived with blocks."""
+    def reset_cache(self, meaning: Meaning, requests: Collection[Request], tiers: Tiers) -> bool:
+        """True if and only if nothing holds a block of these tiers: every transfer does, whichever way it goes, and on
+        the device every request that survived with its table."""
         device = self._device()
         for job in self.jobs.values():
-            job.state = JobState.ABANDONED
-        self._clear_caches(device)
-        return not self.jobs and not any(request.table for request in requests)
+            if job.publishes_in(tiers):
+                job.state = JobState.ABANDONED
+        self._clear_caches(device, tiers)
+        survivors = tiers != "host" and any(request.table for request in requests)
+        return not self.jobs and not survivors

@@ -10,7 +10,7 @@ from kvoffload.completions import per_job
 from kvoffload.config import Config
 from kvoffload.connector import Connector, ConnectorOutput, SchedulerOutput, Settled
 from kvoffload.errors import NotBound
-from kvoffload.ids import Block, Failures, JobId, Key, Pair, RequestId, WorkerRank
+from kvoffload.ids import Block, Failures, JobId, Key, Pair, RequestId, Tiers, WorkerRank
 from kvoffload.plan import LaunchPlan, PlannedCopy, PlannedShare
 from kvoffload.request import Phase, Request
 from kvoffload.stores import eager, lazy
@@ -251,8 +251,11 @@ class TransferConnector(Connector):
         del self.jobs[load.id]
         self._disown(load)
 
-    def _clear_caches(self, device: BlockPool) -> None:
-        """Nothing can be found any more, and nothing counts as being stored: the jobs that do are LIVE no longer."""
-        self.storing.clear()
-        self.host.cache.clear()
-        device.cache.clear()
+    def _clear_caches(self, device: BlockPool, tiers: Tiers) -> None:
+        """Nothing can be found there any more. Without the host, nothing counts as being stored either: no store is
+        LIVE any longer."""
+        if tiers != "device":
+            self.storing.clear()
+            self.host.cache.clear()
+        if tiers != "host":
+            device.cache.clear()

@@ -3,12 +3,16 @@
 Copies in flight cannot be stopped. Each becomes ABANDONED: it keeps its references until its report, publishes
 nothing then, and until all of them are drained the reset answers False. On an idle engine too, a reset after the
 drain answers True. The in-flight de-duplication forgets them (PR 41289), so the same key can be stored again.
+
+A reset of one tier abandons what would publish there. The other copies go on and will publish in their tier, which is
+not reset; but each has references on both sides, so they too are a cause for False: whoever asked cannot have the tier.
 """
 
 from kvmodel.contract import Contract
 from kvmodel.guards import guard
 from kvmodel.state import State
-from kvmodel.transfer_job import ABANDONED, FORGOTTEN
+from kvmodel.tiers import Tiers, names_device
+from kvmodel.transfer_job import ABANDONED, FORGOTTEN, publishes_into
 
 
 @guard
@@ -23,10 +27,12 @@ def has_survivors(state: State) -> bool:
     return any(request.table for request in state.requests)
 
 
-def jobs_reset(contract: Contract, state: State) -> State:
-    """Every job that the reset's requests did not cancel is abandoned."""
-    return state._replace(jobs=tuple([job._replace(view=ABANDONED) for job in state.jobs]))
+def jobs_reset(contract: Contract, state: State, tiers: Tiers) -> State:
+    """Every job that would publish in these tiers, and that the reset's requests did not cancel, is abandoned."""
+    jobs = [job._replace(view=ABANDONED) if publishes_into(job, tiers) else job for job in state.jobs]
+    return state._replace(jobs=tuple(jobs))
 
 
-def answer(state: State) -> bool:
-    return is_drained(state) and not has_survivors(state)
+def answer(state: State, tiers: Tiers) -> bool:
+    """Nothing holds a block of these tiers: jobs hold blocks of both, survivors of the device alone."""
+    return is_drained(state) and not (names_device(tiers) and has_survivors(state))

@@ -4,15 +4,22 @@ from kvmodel.actions import Reset
 from kvmodel.rules.reset import would_answer_true
 from kvmodel.setting import Setting
 from kvmodel.state import State
+from kvmodel.tiers import Tiers
 from kvspecs.liveness.lost_reports import is_stuck
 from kvspecs.property import LivenessProperty
 
+WITHOUT_SURVIVORS: dict[Tiers, Reset] = {
+    "all": Reset("invalidate", "preempt"),
+    "device": Reset("evict", "preempt", "device"),
+    "host": Reset("evict", "keep", "host"),
+}
+
 
 def goal(setting: Setting, state: State) -> bool:
-    """A reset without survivors would answer True now; or, under pinning, a stuck job forbids it for ever."""
+    """Every reset without survivors would answer True now; or, under pinning, a stuck job forbids it for ever."""
     if any(is_stuck(job) for job in state.jobs):
         return True
-    return would_answer_true(setting, state, Reset("invalidate", "preempt"))
+    return all(would_answer_true(setting, state, WITHOUT_SURVIVORS[tiers]) for tiers in setting.scope.tiers)
 
 
 PROPERTY = LivenessProperty(
