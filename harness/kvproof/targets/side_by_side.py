@@ -169,5 +169,7 @@ def choice_words(action: Action) -> str:
             stores = " ".join(f"d{p.source}->h{p.destination}" for _, pairs in choice.stores for p in pairs)
             flush = " ".join(map(str, choice.flush))
             return f"launch: compute {computes or 'nothing'}; store {stores or 'nothing'}; flush {flush or 'nothing'}"
+        case act.Reset(meaning, requests, tiers, answer):
+            return " ".join(["reset", meaning, requests, *([] if tiers == "all" else [tiers]), str(answer)])
         case _:
             return " ".join([type(action).__name__.lower(), *map(str, action)])
