@@ -1,0 +1,69 @@
+"""What is to be proved of an action: that it keeps the invariants, and what the properties say of its transitions."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kvspecs.proof.action import Action, Effect
+from kvspecs.proof.invariant import Invariant
+from kvspecs.proof.logic import Term
+from kvspecs.proof.state import State, Vocabulary
+from kvspecs.proof.transitions import TRANSITIONS
+
+
+class Obligation(NamedTuple):
+    """For all elements of `sorts` the formula holds after the action.
+
+    unchanged  the same formula before the action, if it is an invariant: where both are one, nothing is to be proved
+    """
+
+    action: str
+    name: str
+    property: str
+    sorts: str
+    formula: Callable[..., Term]
+    unchanged: Callable[..., Term] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.action} keeps {self.name}" if self.unchanged else f"{self.action}: {self.name}"
+
+
+def obligations_of(
+    w: Vocabulary,
+    action: Action,
+    before: State,
+    effect: Effect,
+    after: State,
+    invariants: tuple[Invariant, ...],
+) -> tuple[Obligation, ...]:
+    """Every obligation of one action; `effect` is of `before`, and `after` is its state with counts."""
+    return tuple(_obligations(w, action, before, effect, after, invariants))
+
+
+def _obligations(
+    w: Vocabulary,
+    action: Action,
+    before: State,
+    effect: Effect,
+    after: State,
+    invariants: tuple[Invariant, ...],
+) -> Iterator[Obligation]:
+    for promise in effect.promises:
+        yield Obligation(action.name, promise.name, "no-double-free", promise.sorts, promise.formula)
+    for transition in TRANSITIONS:
+        if transition.concerns(action):
+            yield Obligation(
+                action.name, transition.name, transition.serves, transition.sorts, transition.of(w, before, after)
+            )
+    for invariant in invariants:
+        yield Obligation(
+            action.name,
+            invariant.name,
+            invariant.serves,
+            invariant.sorts,
+            _of(invariant, w, after),
+            _of(invariant, w, before),
+        )
+
+
+def _of(invariant: Invariant, w: Vocabulary, s: State) -> Callable[..., Term]:
+    return lambda *elements: invariant.formula(w, s, *elements)

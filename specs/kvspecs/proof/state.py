@@ -1,0 +1,212 @@
+"""The tables of the specification: the machine's state as functions and relations over sorts of any size.
+
+A request's table is a set of blocks, each of which stands for a key; a job is a set of pairs. Positions and queues are
+left out (which block is taken next is policy); everything that the contract speaks of is here.
+
+Sorts, by letter: D device block, H host block, R request, W worker, K key (a block's hash: it stands for the whole
+prefix up to it), J job id, S step id, Z count, B truth value, P phase of a request, V view of a job.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from kvmodel.contract import Discipline
+from kvspecs.proof.logic import Binary, Term, Ternary, Unary, all_of, any_of, differ, no
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What never changes: the discipline, the names of phases and views, and how keys are ordered.
+
+    none       no key
+    below      below(k, l): the prefix that k stands for is a proper prefix of l's
+    in_prompt  in_prompt(r, k): k is one of the keys of the request's prompt
+    """
+
+    discipline: Discipline
+    none: Term
+    below: Binary
+    in_prompt: Binary
+    absent: Term
+    waiting: Term
+    loading: Term
+    running: Term
+    draining: Term
+    done: Term
+    live: Term
+    abandoned: Term
+    forgotten: Term
+    gone: Term
+
+    @property
+    def pins(self) -> bool:
+        return self.discipline == "pinning"
+
+
+def _table(signature: str, meaning: str, ghost: bool = False) -> Any:
+    return field(metadata={"signature": signature, "meaning": meaning, "ghost": ghost})
+
+
+@dataclass(frozen=True)
+class State:
+    """One state. Every field but `counts` is a table; a table without arguments is called too: `s.next_job()`."""
+
+    counts: "Cardinalities"
+
+    device_refs: Unary = _table("D>Z", "references of a device block")
+    device_key: Unary = _table("D>K", "key under which it can be hit, or none")
+    device_queued: Unary = _table("D>Z", "how often it stands in the free queue")
+    host_refs: Unary = _table("H>Z", "references of a host block")
+    host_key: Unary = _table("H>K", "key under which it can be hit, or none")
+    host_queued: Unary = _table("H>Z", "how often it stands in the free queue")
+    device_holds: Binary = _table("DW>K", "what a worker's copy of a device block truly holds, or none")
+    device_old: Binary = _table("DW>B", "that is from before an `invalidate` reset")
+    host_holds: Binary = _table("HW>K", "what a worker's copy of a host block truly holds, or none")
+    host_old: Binary = _table("HW>B", "that is from before an `invalidate` reset")
+
+    phase: Unary = _table("R>P", "phase of a request")
+    table: Binary = _table("RD>B", "the block is in the request's table")
+    stands_for: Binary = _table("RD>K", "the key for which a block stands in the request's table")
+    computed: Binary = _table("RD>B", "the KV of that block exists")
+    outdated: Unary = _table("R>B", "it survived an `invalidate` reset")
+    returns: Unary = _table("R>B", "DRAINING: it will wait again, rather than be done")
+    pins_device: Binary = _table("RD>B", "its lookup pins this device block")
+    pins_host: Binary = _table("RH>B", "its lookup pins this host block")
+    found_device: Binary = _table("RK>D", "the device block in which its lookup found a key")
+    found_host: Binary = _table("RK>H", "the host block in which its lookup found a key")
+    awaits: Binary = _table("RJ>B", "it waits for this job")
+
+    view: Unary = _table("J>V", "the scheduler's view of a job, or gone: it is not in the job table")
+    is_load: Unary = _table("J>B", "host to device, rather than device to host")
+    has_request: Unary = _table("J>B", "it belongs to a request")
+    request: Unary = _table("J>R", "that request")
+    job_device: Binary = _table("JD>B", "the device side of one of its pairs")
+    job_host: Binary = _table("JH>B", "the host side of one of its pairs")
+    device_of: Binary = _table("JH>D", "the device block paired with a host block")
+    host_of: Binary = _table("JD>H", "the host block paired with a device block")
+    carries: Binary = _table("JH>K", "the key of that pair")
+    sent: Unary = _table("J>B", "it was launched: the workers have it")
+    copied: Binary = _table("JW>B", "a worker has run its copies")
+    reported: Binary = _table("JW>B", "a worker has reported it")
+    lost: Binary = _table("JW>B", "a worker will never report it")
+    flushed: Unary = _table("J>B", "later launches wait for its copies")
+    waits_for_job: Binary = _table("JJ>B", "the first runs on a worker after the second has run there")
+    waits_for_step: Unary = _table("J>S", "it runs on a worker after this step's compute has run there, or -1")
+    next_job: Callable[[], Term] = _table(">J", "id of the next job")
+
+    in_steps: Unary = _table("S>B", "the step is in the table of launched steps")
+    handled: Unary = _table("S>B", "its output is handled")
+    ran: Binary = _table("SW>B", "a worker has run its compute")
+    shares: Binary = _table("SR>B", "it computes for this request")
+    left: Binary = _table("SR>B", "that request has gone: the step owns the references")
+    share_table: Ternary = _table("SRD>B", "the block is in that request's share of the step")
+    step_key: Binary = _table("SD>K", "the key for which a block stands in the step")
+    step_old: Binary = _table("SD>B", "it computes from KV of before an `invalidate` reset")
+    writes: Binary = _table("SD>B", "it writes the block; otherwise it reads it")
+    writer: Binary = _table("SD>R", "for which request it does")
+    step_waits_for: Binary = _table("SJ>B", "it runs on a worker after that job's copies have run there")
+    awaited: Callable[[], Term] = _table(">S", "the step whose output is not handled, or -1")
+
+    wrote: Unary = _table("D>S", "the last step that was launched to write the block", ghost=True)
+    read_from: Binary = _table("SD>S", "the step that wrote what this one reads", ghost=True)
+    stored_from: Binary = _table("JD>S", "the step that wrote what this store reads", ghost=True)
+    laggard: Unary = _table("S>W", "a worker that has yet to run a handled step", ghost=True)
+
+
+@dataclass(frozen=True)
+class Cardinalities:
+    """How many owners of each sort a block has: sizes of finite sets, which formulas may only compare and add.
+
+    On the device: requests that hold it while RUNNING and not through the launched step, through the launched step,
+    LOADING, DRAINING; requests that left the launched step; lookups; jobs (under pinning) that are queued, launched and
+    live, abandoned. On the host: lookups and the same jobs.
+    """
+
+    idle: Unary
+    computing: Unary
+    loading: Unary
+    draining: Unary
+    left: Unary
+    looked_up: Unary
+    queued: Unary
+    launched: Unary
+    abandoned: Unary
+    host_looked_up: Unary
+    host_queued: Unary
+    host_launched: Unary
+    host_abandoned: Unary
+
+
+TABLES: Mapping[str, tuple[str, str]] = {
+    f.name: (f.metadata["signature"].partition(">")[0], f.metadata["signature"].partition(">")[2])
+    for f in fields(State)
+    if f.name != "counts"
+}
+"""Name of each table -> sorts of its arguments, sort of its value."""
+
+GHOSTS = frozenset(f.name for f in fields(State) if f.metadata.get("ghost"))
+"""Tables that the machine does not have: they remember what it could derive."""
+
+MEANINGS: Mapping[str, str] = {f.name: f.metadata["meaning"] for f in fields(State) if f.name != "counts"}
+
+
+def in_table(w: Vocabulary, s: State, j: Term) -> Term:
+    """The job is in the physical job table."""
+    return differ(s.view(j), w.gone)
+
+
+def keeps_references(w: Vocabulary, s: State, j: Term) -> Term:
+    """LIVE or ABANDONED: it has not been forgotten."""
+    return any_of(s.view(j) == w.live, s.view(j) == w.abandoned)
+
+
+def live_store(w: Vocabulary, s: State, j: Term) -> Term:
+    return all_of(s.view(j) == w.live, no(s.is_load(j)))
+
+
+def live_load(w: Vocabulary, s: State, j: Term) -> Term:
+    return all_of(s.view(j) == w.live, s.is_load(j))
+
+
+def pending(s: State, j: Term, x: Term) -> Term:
+    """The worker has yet to run the copies of a launched job, whatever the scheduler thinks of it."""
+    return all_of(s.sent(j), no(s.copied(j, x)))
+
+
+def computing(s: State, g: Term, x: Term) -> Term:
+    """The worker has yet to run the compute of a launched step."""
+    return all_of(s.in_steps(g), no(s.ran(g, x)))
+
+
+def in_share(s: State, g: Term, r: Term, d: Term) -> Term:
+    """The block is in the share that a request has in a step."""
+    return all_of(s.shares(g, r), s.share_table(g, r, d))
+
+
+def in_launched_step(s: State, r: Term) -> Term:
+    """A launched step whose output is not handled computes for the request, which has not left it."""
+    return all_of(s.awaited() >= 0, s.shares(s.awaited(), r), no(s.left(s.awaited(), r)))
+
+
+def in_awaited(s: State, r: Term, d: Term) -> Term:
+    """The block is in the request's share of the step whose output is not handled."""
+    return all_of(s.awaited() >= 0, in_share(s, s.awaited(), r, d))
+
+
+def written_by_awaited(s: State, d: Term) -> Term:
+    return all_of(s.awaited() >= 0, s.writes(s.awaited(), d))
+
+
+def yields(s: State, g: Term, d: Term, x: Term, key: Term, old: Term) -> Term:
+    """On a worker the block holds the key's KV; or it will, once the step `g`, which is on its way there, has run."""
+    later = all_of(computing(s, g, x), s.writes(g, d))
+    return any_of(
+        all_of(later, s.step_key(g, d) == key, s.step_old(g, d) == old),
+        all_of(no(later), s.device_holds(d, x) == key, s.device_old(d, x) == old),
+    )
+
+
+def promised(s: State, d: Term, x: Term, key: Term, old: Term) -> Term:
+    """Whoever reads the block on that worker, after what is launched, finds this content."""
+    return yields(s, s.wrote(d), d, x, key, old)
