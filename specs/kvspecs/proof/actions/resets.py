@@ -113,8 +113,9 @@ def reset(w: Vocabulary, s: State, p: Parameters) -> Effect:
 
 
 def free_twice(w: Vocabulary, s: State, p: Parameters) -> Effect:
-    """A client frees a block that is free: refused, and nothing changes."""
-    return Effect(guard=(holds("free", any_of(s.device_queued(p.d) > 0, s.host_queued(p.h) > 0)),), after=s)
+    """A client frees a block that is free, or ends a request that has ended: refused, and nothing changes."""
+    freed = any_of(s.device_queued(p.d) > 0, s.host_queued(p.h) > 0, s.phase(p.r) == w.done)
+    return Effect(guard=(holds("freed-before", freed),), after=s)
 
 
 ACTIONS = (
@@ -133,5 +134,5 @@ ACTIONS = (
         },
         reset,
     ),
-    Action("FreeTwice", ("FreeTwice",), {"d": "D", "h": "H"}, free_twice),
+    Action("FreeTwice", ("FreeTwice",), {"d": "D", "h": "H", "r": "R"}, free_twice),
 )

@@ -103,7 +103,7 @@ def load_not_cached(w: Vocabulary, s: State, j: Term, d: Term) -> Term:
 def stored_is_not_rewritten(w: Vocabulary, s: State, j: Term, d: Term, r: Term) -> Term:
     reads = all_of(keeps_references(w, s, j), no(s.is_load(j)), s.job_device(j, d))
     unwritten = all_of(s.table(r, d), no(s.computed(r, d)))
-    return implies(all_of(reads, unwritten), all_of(written_by_awaited(s, d), s.stored_from(j, d) == s.awaited()))
+    return implies(all_of(reads, unwritten), written_by_awaited(s, d))
 
 
 def stored_once(w: Vocabulary, s: State, i: Term, j: Term, h: Term, g: Term) -> Term:

@@ -1,0 +1,274 @@
+"""From the machine to the tables: what a state of `kvmodel` is in the terms of the specification."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from typing import Any, NamedTuple
+
+from kvmodel import request as requests
+from kvmodel import transfer_job as jobs
+from kvmodel.setting import Setting
+from kvmodel.state import State as MachineState
+from kvspecs.proof.counting import COUNTS
+from kvspecs.proof.logic import Term, all_of, any_of, differ, pick
+from kvspecs.proof.state import TABLES, Cardinalities, State, Vocabulary, in_table
+
+GONE = 3
+NONE = 0
+
+_DEFAULTS: Mapping[str, Term] = {"B": False, "Z": 0, "J": -1, "S": -1, "D": -1, "H": -1, "R": -1, "W": 0, "K": NONE}
+
+Entries = dict[tuple[Any, ...], Term]
+Universe = Mapping[str, tuple[int, ...]]
+
+
+class Abstract(NamedTuple):
+    """The tables of one state, and all elements that there are, by sort."""
+
+    state: State
+    universe: Universe
+
+
+def vocabulary(setting: Setting) -> Vocabulary:
+    """The discipline, and how the keys of this setting are ordered."""
+    before = {
+        (key, later)
+        for keys in setting.total_keys
+        for position, key in enumerate(keys)
+        for later in keys[position + 1 :]
+    }
+    prompts = {(number, key) for number, keys in enumerate(setting.prompt_keys) for key in keys}
+    return Vocabulary(
+        discipline=setting.contract.discipline,
+        none=NONE,
+        below=lambda k, l: (k, l) in before,  # noqa: E741
+        in_prompt=lambda r, k: (r, k) in prompts,
+        absent=requests.ABSENT,
+        waiting=requests.WAITING,
+        loading=requests.LOADING,
+        running=requests.RUNNING,
+        draining=requests.DRAINING,
+        done=requests.DONE,
+        live=jobs.LIVE,
+        abandoned=jobs.ABANDONED,
+        forgotten=jobs.FORGOTTEN,
+        gone=GONE,
+    )
+
+
+def abstract(setting: Setting, w: Vocabulary, machine: MachineState) -> Abstract:
+    """The tables of a machine's state. What the machine does not remember of the past is reconstructed."""
+    entries: dict[str, Entries] = {name: {} for name in TABLES}
+    _pools(machine, entries)
+    for number, request in enumerate(machine.requests):
+        _request(setting, number, request, entries)
+    for job in machine.jobs:
+        _job(job, entries)
+    for step in machine.steps:
+        _step(setting, step, entries)
+    _ghosts(machine, entries)
+    entries["next_job"][()] = machine.next_job
+    universe: Universe = {
+        "D": tuple(range(len(machine.device.refs))),
+        "H": tuple(range(len(machine.host.refs))),
+        "R": tuple(range(len(machine.requests))),
+        "W": tuple(range(len(machine.device_contents))),
+        "K": tuple(range(1, len(setting.key_names) + 1)),
+        "J": tuple(job.id for job in machine.jobs),
+        "S": tuple(step.id for step in machine.steps),
+    }
+    return Abstract(_state(w, entries, universe), universe)
+
+
+def _lookup(entries: Entries, default: Term) -> Callable[..., Term]:
+    return lambda *arguments: entries.get(arguments, default)
+
+
+def _state(w: Vocabulary, entries: Mapping[str, Entries], universe: Universe) -> State:
+    defaults = {**_DEFAULTS, "P": w.absent, "V": w.gone}
+    tables = {name: _lookup(entries[name], defaults[value]) for name, (_, value) in TABLES.items()}
+    bare = State(counts=None, **tables)  # type: ignore[arg-type]
+    return State(counts=counted(w, bare, universe), **tables)
+
+
+def counted(w: Vocabulary, s: State, universe: Universe) -> Cardinalities:
+    """The cardinalities as what they are: numbers of members."""
+
+    def size(name: str) -> Callable[[Term], Term]:
+        count = COUNTS[name]
+        return lambda block: sum(1 for x in universe[count.counted] if count.member(w, s, x, block))
+
+    return Cardinalities(**{name: size(name) for name in COUNTS})
+
+
+def _pools(machine: MachineState, entries: dict[str, Entries]) -> None:
+    for tier, pool, contents in (
+        ("device", machine.device, machine.device_contents),
+        ("host", machine.host, machine.host_contents),
+    ):
+        for block, refs in enumerate(pool.refs):
+            entries[f"{tier}_refs"][(block,)] = refs
+            entries[f"{tier}_key"][(block,)] = pool.keys[block]
+            entries[f"{tier}_queued"][(block,)] = pool.free.count(block)
+            for worker, held in enumerate(contents):
+                entries[f"{tier}_holds"][block, worker] = abs(held[block])
+                entries[f"{tier}_old"][block, worker] = held[block] < 0
+
+
+def _request(setting: Setting, number: int, request: requests.Request, entries: dict[str, Entries]) -> None:
+    entries["phase"][(number,)] = request.phase
+    entries["outdated"][(number,)] = request.outdated
+    entries["returns"][(number,)] = request.returns
+    for position, block in enumerate(request.table):
+        entries["table"][number, block] = True
+        entries["stands_for"][number, block] = setting.total_keys[number][position]
+        entries["computed"][number, block] = position < request.computed
+    for job in request.jobs:
+        entries["awaits"][number, job] = True
+    if request.pins is None:
+        return
+    keys = setting.prompt_keys[number]
+    for position, block in enumerate(request.pins.device):
+        entries["pins_device"][number, block] = True
+        entries["found_device"][number, keys[position]] = block
+    for position, block in enumerate(request.pins.host, len(request.pins.device)):
+        entries["pins_host"][number, block] = True
+        entries["found_host"][number, keys[position]] = block
+
+
+def _job(job: jobs.Job, entries: dict[str, Entries]) -> None:
+    load = job.direction == jobs.LOAD
+    one = (job.id,)
+    entries["view"][one] = job.view
+    entries["is_load"][one] = load
+    entries["has_request"][one] = job.request != jobs.NONE
+    entries["request"][one] = job.request
+    entries["sent"][one] = not jobs.is_queued(job)
+    entries["flushed"][one] = job.flushed
+    entries["waits_for_step"][one] = job.after_step
+    for pair in job.pairs:
+        device, host = (pair.destination, pair.source) if load else (pair.source, pair.destination)
+        entries["job_device"][job.id, device] = True
+        entries["job_host"][job.id, host] = True
+        entries["device_of"][job.id, host] = device
+        entries["host_of"][job.id, device] = host
+        entries["carries"][job.id, host] = pair.key
+    for worker, progress in enumerate(job.progress):
+        entries["copied"][job.id, worker] = progress >= jobs.COPIED
+        entries["reported"][job.id, worker] = progress == jobs.REPORTED
+        entries["lost"][job.id, worker] = progress == jobs.LOST
+    for other in job.after_jobs:
+        entries["waits_for_job"][job.id, other] = True
+
+
+def _step(setting: Setting, step: Any, entries: dict[str, Entries]) -> None:
+    entries["in_steps"][(step.id,)] = True
+    entries["handled"][(step.id,)] = step.handled
+    if not step.handled:
+        entries["awaited"][()] = step.id
+    for worker, ran in enumerate(step.ran):
+        entries["ran"][step.id, worker] = ran
+    entries["laggard"][(step.id,)] = step.ran.index(False) if False in step.ran else 0
+    for job in step.after_jobs:
+        entries["step_waits_for"][step.id, job] = True
+    for share in step.shares:
+        entries["shares"][step.id, share.request] = True
+        entries["left"][step.id, share.request] = share.left
+        for position, block in enumerate(share.table):
+            entries["share_table"][step.id, share.request, block] = True
+            entries["step_key"][step.id, block] = setting.total_keys[share.request][position]
+            entries["step_old"][step.id, block] = share.outdated
+            if position >= share.start:
+                entries["writes"][step.id, block] = True
+                entries["writer"][step.id, block] = share.request
+
+
+def _ghosts(machine: MachineState, entries: dict[str, Entries]) -> None:
+    """Which step wrote what, as far as it is on its way."""
+    writers: dict[int, list[int]] = {}
+    for step, block in entries["writes"]:
+        writers.setdefault(block, []).append(step)
+    for block, steps in writers.items():
+        entries["wrote"][(block,)] = max(steps)
+        for step in machine.steps:
+            entries["read_from"][step.id, block] = max((f for f in steps if f < step.id), default=-1)
+        for job in machine.jobs:
+            entries["stored_from"][job.id, block] = max((f for f in steps if f <= job.after_step), default=-1)
+
+
+# What is compared after a transition: everything but what means nothing any more, such as the pairs of a job that is
+# gone. The machine clears some of it, and some not; nobody reads it.
+
+
+def _is_pending(s: State, u: Universe, j: Term) -> Term:
+    """Some worker has yet to copy it."""
+    return all_of(s.sent(j), any_of(*(not s.copied(j, x) for x in u["W"])))
+
+
+def _in_step(s: State, u: Universe, g: Term, d: Term) -> Term:
+    return any_of(*(all_of(s.shares(g, r), s.share_table(g, r, d)) for r in u["R"]))
+
+
+Matters = Callable[..., Term]
+
+_HELD: Matters = lambda w, s, u, r, d: s.table(r, d)  # noqa: E731
+_ROW: Matters = lambda w, s, u, j, *rest: in_table(w, s, j)  # noqa: E731
+_STEP: Matters = lambda w, s, u, g, *rest: s.in_steps(g)  # noqa: E731
+
+MATTERS: Mapping[str, Matters] = {
+    "device_old": lambda w, s, u, d, x: differ(s.device_holds(d, x), w.none),
+    "host_old": lambda w, s, u, h, x: differ(s.host_holds(h, x), w.none),
+    "stands_for": _HELD,
+    "computed": _HELD,
+    "outdated": lambda w, s, u, r: s.phase(r) == w.running,
+    "returns": lambda w, s, u, r: s.phase(r) == w.draining,
+    "found_device": lambda w, s, u, r, k: s.found_device(r, k) >= 0,
+    "found_host": lambda w, s, u, r, k: s.found_host(r, k) >= 0,
+    "is_load": _ROW,
+    "has_request": _ROW,
+    "request": lambda w, s, u, j: s.has_request(j),
+    "job_device": _ROW,
+    "job_host": _ROW,
+    "device_of": lambda w, s, u, j, h: s.job_host(j, h),
+    "host_of": lambda w, s, u, j, d: s.job_device(j, d),
+    "carries": lambda w, s, u, j, h: s.job_host(j, h),
+    "sent": _ROW,
+    "copied": _ROW,
+    "reported": _ROW,
+    "lost": _ROW,
+    "flushed": lambda w, s, u, j: _is_pending(s, u, j),
+    "waits_for_job": lambda w, s, u, j, i: all_of(_is_pending(s, u, j), _is_pending(s, u, i)),
+    "waits_for_step": lambda w, s, u, j: all_of(_is_pending(s, u, j), s.in_steps(s.waits_for_step(j))),
+    "handled": _STEP,
+    "ran": _STEP,
+    "shares": _STEP,
+    "left": lambda w, s, u, g, r: all_of(s.in_steps(g), not s.handled(g), s.shares(g, r)),
+    "share_table": lambda w, s, u, g, r, d: s.shares(g, r),
+    "step_key": lambda w, s, u, g, d: _in_step(s, u, g, d),
+    "step_old": lambda w, s, u, g, d: _in_step(s, u, g, d),
+    "writes": _STEP,
+    "writer": lambda w, s, u, g, d: s.writes(g, d),
+    "step_waits_for": lambda w, s, u, g, j: all_of(s.in_steps(g), _is_pending(s, u, j)),
+}
+"""When an entry of a table means something; tables that are not named always do."""
+
+
+def differences(w: Vocabulary, told: State, found: Abstract) -> Iterator[str]:
+    """Where the tables that an update tells differ from those of the machine's state, entry by entry."""
+    s, u = found.state, found.universe
+    for name, (arguments, _) in TABLES.items():
+        if name in GHOST_TABLES:
+            continue
+        table, told_table, matters = getattr(s, name), getattr(told, name), MATTERS.get(name)
+        for elements in product(*(u[sort] for sort in arguments)):
+            if matters is not None and not matters(w, s, u, *elements):
+                continue
+            is_, said = table(*elements), told_table(*elements)
+            if is_ != said:
+                yield f"{name}({', '.join(map(str, elements))}) is {is_} and the update says {said}"
+
+
+GHOST_TABLES = frozenset(("wrote", "read_from", "stored_from", "laggard"))
+
+
+def elements(universe: Universe, sorts: str) -> Iterable[tuple[int, ...]]:
+    return product(*(universe[sort] for sort in sorts))
