@@ -19,6 +19,7 @@ class Verb(NamedTuple):
 VERBS: Mapping[str, Verb] = {
     "check": Verb("check", "run every engine at its planned scopes, and print one screen"),
     "explore": Verb("explore", "search the reference machine exhaustively, with liveness"),
+    "prove": Verb("prove", "the contract for all sizes, by induction (needs z3)"),
     "conform": Verb("conform", "search machine and target together: every command edge of a scope"),
     "fuzz": Verb("fuzz", "random commands beyond the exhaustive scopes, shrunk when they fail"),
     "soak": Verb("soak", "free-running streams, threads and bytes; the one engine that is not deterministic"),

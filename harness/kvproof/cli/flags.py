@@ -167,6 +167,23 @@ def add_selection(parser: Parser) -> None:
     add("--known", metavar="FILE", action=_Once, help="violations that are known, one id a line")
 
 
+def add_proof(parser: Parser) -> None:
+    """The flags of prove: it works for all sizes, so that there is no scope, and on no target."""
+    add = parser.add_argument
+    add(
+        "--discipline",
+        metavar="|".join(DISCIPLINES),
+        action=_Once,
+        type=_word("discipline", DISCIPLINES),
+        help="one alone",
+    )
+    add("--property", metavar="NAME", action=_Once, help="one alone; kvproof list properties has the names")
+    add("--action", metavar="NAME", action=_Once, help="one action of the specification alone, such as Launch")
+    add("--seed", metavar="N", action=_Once, type=_seed, default=0, help="of the solver (default 0)")
+    add("--budget", metavar="TIME", action=_Once, type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
+    add("--verbose", action="store_true", help="every obligation")
+
+
 def selection(arguments: argparse.Namespace, engines: tuple[str, ...] = ()) -> Selection:
     """The selection that parsed flags stand for. Raises BadUsage where they contradict each other."""
     target, device = target_and_device(arguments)

@@ -6,6 +6,7 @@ from kvproof.job import Engine
 
 ENGINES: Mapping[str, Engine | str] = {
     "explore": "kvproof.engines.explore:run",
+    "prove": "kvproof.engines.prove:run",
     "conform": "kvproof.engines.conform:run",
     "fuzz": "kvproof.engines.fuzz:run",
     "soak": "kvproof.engines.soak:run",

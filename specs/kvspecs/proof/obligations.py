@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kvspecs.proof.action import Action, Effect
+from kvspecs.catalogue import SAFETY
+from kvspecs.proof.action import Action, Effect, Parameters
 from kvspecs.proof.invariant import Invariant
 from kvspecs.proof.logic import Term
 from kvspecs.proof.state import State, Vocabulary
+from kvspecs.proof.invariants import ALL as INVARIANTS
 from kvspecs.proof.transitions import TRANSITIONS
 
 
@@ -27,21 +29,29 @@ class Obligation(NamedTuple):
         return f"{self.action} keeps {self.name}" if self.unchanged else f"{self.action}: {self.name}"
 
 
+def properties() -> tuple[str, ...]:
+    """The names of the properties that are proved, in the order of the catalogue."""
+    served = {"no-double-free", *(i.serves for i in INVARIANTS), *(t.serves for t in TRANSITIONS)}
+    return tuple(p.name for p in SAFETY if p.name in served)
+
+
 def obligations_of(
     w: Vocabulary,
     action: Action,
+    p: Parameters,
     before: State,
     effect: Effect,
     after: State,
     invariants: tuple[Invariant, ...],
 ) -> tuple[Obligation, ...]:
     """Every obligation of one action; `effect` is of `before`, and `after` is its state with counts."""
-    return tuple(_obligations(w, action, before, effect, after, invariants))
+    return tuple(_obligations(w, action, p, before, effect, after, invariants))
 
 
 def _obligations(
     w: Vocabulary,
     action: Action,
+    p: Parameters,
     before: State,
     effect: Effect,
     after: State,
@@ -52,7 +62,7 @@ def _obligations(
     for transition in TRANSITIONS:
         if transition.concerns(action):
             yield Obligation(
-                action.name, transition.name, transition.serves, transition.sorts, transition.of(w, before, after)
+                action.name, transition.name, transition.serves, transition.sorts, transition.of(w, p, before, after)
             )
     for invariant in invariants:
         yield Obligation(

@@ -207,7 +207,6 @@ LINKS: tuple[Link, ...] = (
     ("RK", "D", lambda s, r, k: s.found_device(r, k)),
     ("RK", "H", lambda s, r, k: s.found_host(r, k)),
     ("SD", "R", lambda s, g, d: s.writer(g, d)),
-    ("S", "W", lambda s, g: s.laggard(g)),
     ("D", "S", lambda s, d: s.wrote(d)),
     ("JD", "S", lambda s, j, d: s.stored_from(j, d)),
 )
@@ -219,6 +218,9 @@ STEP_LINKS: tuple[Link, ...] = (
     ("JH", "S", lambda s, j, h: s.stored_from(j, s.device_of(j, h))),
 )
 """The same, for obligations about steps or about what happens on a worker."""
+
+LAGGARDS: tuple[Link, ...] = (("S", "W", lambda s, g: s.laggard(g)),)
+"""The same, for obligations about steps that speak of no worker."""
 
 
 def _substituted(template: Term, tuples: Iterator[tuple[Term, ...]]) -> Iterator[Term]:
@@ -260,7 +262,7 @@ class Induction:
         self.effect = effect if alter is None else alter(self.w, self.before, p, effect)
         self.after = replace(self.effect.after, counts=cardinalities("after"))
         self.invariants = invariants_of(discipline)
-        self.obligations = obligations_of(self.w, action, self.before, self.effect, self.after, self.invariants)
+        self.obligations = obligations_of(self.w, action, p, self.before, self.effect, self.after, self.invariants)
         self.assumptions = tuple(self._assumed())
         self._templates: dict[int, Term] = {}
 
@@ -300,7 +302,11 @@ class Induction:
         base.add("S", self.before.awaited())
         pool = Pool()
         pool.include(base)
-        links = LINKS + STEP_LINKS if set("SW") & set(sorts) else LINKS
+        links = LINKS
+        if "S" in sorts or "W" in sorts:
+            links += STEP_LINKS
+        if "S" in sorts and "W" not in sorts:
+            links += LAGGARDS
         pool.extend([(a, v, partial(f, self.before)) for a, v, f in links], base)
         pool.extend(functions, base)
         p = Parameters(self.values)

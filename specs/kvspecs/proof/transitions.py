@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kvspecs.proof.action import Action
-from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no
-from kvspecs.proof.state import State, Vocabulary, in_table
+from kvspecs.proof.action import Action, Parameters
+from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no, one
+from kvspecs.proof.state import State, Vocabulary, in_table, keeps_references, live_load, live_store
 
 REPORTS = ("Report", "DuplicateReport", "ForgeReport", "LoseReport")
 
@@ -28,36 +28,133 @@ class Transition(NamedTuple):
             return False
         return not self.actions or any(name in self.actions for name in action.of)
 
-    def of(self, w: Vocabulary, before: State, after: State) -> Callable[..., Term]:
+    def of(self, w: Vocabulary, p: Parameters, before: State, after: State) -> Callable[..., Term]:
         """The formula between these two states."""
-        return lambda *elements: self.formula(w, before, after, *elements)
+        return lambda *elements: self.formula(w, p, before, after, *elements)
 
 
-def device_pinned(w: Vocabulary, s: State, t: State, d: Term) -> Term:
+def device_pinned(w: Vocabulary, p: Parameters, s: State, t: State, d: Term) -> Term:
     lost = all_of(differ(s.device_key(d), w.none), differ(s.device_key(d), t.device_key(d)))
     return implies(lost, s.device_refs(d) == 0)
 
 
-def host_pinned(w: Vocabulary, s: State, t: State, h: Term) -> Term:
+def host_pinned(w: Vocabulary, p: Parameters, s: State, t: State, h: Term) -> Term:
     lost = all_of(differ(s.host_key(h), w.none), differ(s.host_key(h), t.host_key(h)))
     return implies(lost, s.host_refs(h) == 0)
 
 
-def ids_go_on(w: Vocabulary, s: State, t: State, j: Term) -> Term:
+def ids_go_on(w: Vocabulary, p: Parameters, s: State, t: State, j: Term) -> Term:
     new = all_of(no(in_table(w, s, j)), in_table(w, t, j))
     return all_of(t.next_job() >= s.next_job(), implies(new, all_of(s.next_job() <= j, j < t.next_job())))
 
 
+def ids_are_given_once(w: Vocabulary, p: Parameters, s: State, t: State, j: Term) -> Term:
+    return implies(all_of(no(in_table(w, s, j)), in_table(w, t, j)), no(s.sent(j)))
 
 
-def completed_when_all_reported(w: Vocabulary, s: State, t: State, j: Term, x: Term) -> Term:
+def completed_when_all_reported(w: Vocabulary, p: Parameters, s: State, t: State, j: Term, x: Term) -> Term:
     completed = all_of(in_table(w, s, j), differ(s.view(j), w.forgotten), no(in_table(w, t, j)))
     return implies(completed, t.reported(j, x))
 
 
+def unowed_changes_no_table(w: Vocabulary, p: Parameters, s: State, t: State, j: Term, x: Term) -> Term:
+    owed = all_of(in_table(w, s, p.j), s.copied(p.j, p.v), no(s.reported(p.j, p.v)), no(s.lost(p.j, p.v)))
+    same = all_of(s.view(j) == t.view(j), s.reported(j, x) == t.reported(j, x))
+    return any_of(owed, same)
+
+
+def _is_stale(w: Vocabulary, p: Parameters, s: State) -> Term:
+    """Nobody wants what the job carries; or the worker was heard before."""
+    return any_of(differ(s.view(p.j), w.live), s.reported(p.j, p.v), s.lost(p.j, p.v))
+
+
+def stale_publishes_nothing(w: Vocabulary, p: Parameters, s: State, t: State, d: Term, h: Term) -> Term:
+    same = all_of(s.device_key(d) == t.device_key(d), s.host_key(h) == t.host_key(h))
+    return implies(_is_stale(w, p, s), same)
+
+
+def stale_releases_its_own(w: Vocabulary, p: Parameters, s: State, t: State, d: Term) -> Term:
+    drains = all_of(s.has_request(p.j), s.phase(s.request(p.j)) == w.draining, s.awaits(s.request(p.j), p.j))
+    pins = one(all_of(w.pins, s.job_device(p.j, d))) + one(all_of(drains, s.table(s.request(p.j), d)))
+    return implies(_is_stale(w, p, s), _released_at_most(w, p, s, s.device_refs(d), t.device_refs(d), pins))
+
+
+def stale_releases_its_own_on_host(w: Vocabulary, p: Parameters, s: State, t: State, h: Term) -> Term:
+    pins = one(s.job_host(p.j, h))
+    return implies(_is_stale(w, p, s), _released_at_most(w, p, s, s.host_refs(h), t.host_refs(h), pins))
+
+
+def _released_at_most(w: Vocabulary, p: Parameters, s: State, before: Term, after: Term, pins: Term) -> Term:
+    once = all_of(s.view(p.j) == w.abandoned, no(s.reported(p.j, p.v)), before - after == pins)
+    return any_of(before == after, once)
+
+
+def live_job_published(w: Vocabulary, p: Parameters, s: State, t: State, d: Term) -> Term:
+    carried = all_of(live_load(w, s, p.j), s.job_device(p.j, d), t.device_key(d) == s.carries(p.j, s.host_of(p.j, d)))
+    return any_of(s.device_key(d) == t.device_key(d), carried)
+
+
+def live_job_published_on_host(w: Vocabulary, p: Parameters, s: State, t: State, h: Term) -> Term:
+    carried = all_of(live_store(w, s, p.j), s.job_host(p.j, h), t.host_key(h) == s.carries(p.j, h))
+    return any_of(s.host_key(h) == t.host_key(h), carried)
+
+
+def _left_over(w: Vocabulary, t: State, d: Term, h: Term, r: Term) -> Term:
+    """Something from before the reset can still be hit."""
+    return any_of(
+        differ(t.device_key(d), w.none), differ(t.host_key(h), w.none), t.pins_device(r, d), t.pins_host(r, h)
+    )
+
+
+def true_reset(w: Vocabulary, p: Parameters, s: State, t: State, d: Term, h: Term, r: Term, j: Term) -> Term:
+    used = all_of(p.invalidate, t.table(r, d))
+    return implies(p.answer, no(any_of(_left_over(w, t, d, h, r), keeps_references(w, t, j), used)))
+
+
+def false_reset(w: Vocabulary, p: Parameters, s: State, t: State, d: Term, h: Term, r: Term, j: Term) -> Term:
+    publishes = all_of(p.invalidate, t.table(r, d), no(t.outdated(r)))
+    return any_of(p.answer, no(any_of(_left_over(w, t, d, h, r), t.view(j) == w.live, publishes)))
+
+
+def false_reset_cause(w: Vocabulary, p: Parameters, s: State, t: State) -> Term:
+    return any_of(p.answer, keeps_references(w, t, p.job), t.table(p.survivor, p.block))
+
+
+def refused(w: Vocabulary, p: Parameters, s: State, t: State, d: Term, h: Term, r: Term, j: Term) -> Term:
+    return all_of(
+        s.device_refs(d) == t.device_refs(d),
+        s.device_key(d) == t.device_key(d),
+        s.device_queued(d) == t.device_queued(d),
+        s.host_refs(h) == t.host_refs(h),
+        s.host_key(h) == t.host_key(h),
+        s.host_queued(h) == t.host_queued(h),
+        s.phase(r) == t.phase(r),
+        s.view(j) == t.view(j),
+    )
+
+
+_STALE = "stale-completions-change-nothing"
+_DROPPED = "dropped-jobs-publish-nothing"
+_IDS = "ids-are-never-reused"
+_EVICT = "pinned-is-not-evicted"
+_AGREE = "workers-agree"
+_REFUSED = "refused-changes-nothing"
+
 TRANSITIONS: tuple[Transition, ...] = (
-    Transition("pinned-device-key-stays", "pinned-is-not-evicted", "D", device_pinned, but=("Reset",)),
-    Transition("pinned-host-key-stays", "pinned-is-not-evicted", "H", host_pinned, but=("Reset",)),
-    Transition("ids-go-on", "ids-are-never-reused", "J", ids_go_on),
-    Transition("completed-when-all-reported", "workers-agree", "JW", completed_when_all_reported, actions=REPORTS),
+    Transition("pinned-device-key-stays", _EVICT, "D", device_pinned, but=("Reset",)),
+    Transition("pinned-host-key-stays", _EVICT, "H", host_pinned, but=("Reset",)),
+    Transition("ids-go-on", _IDS, "J", ids_go_on),
+    Transition("ids-are-given-once", _IDS, "J", ids_are_given_once),
+    Transition("completed-when-all-reported", _AGREE, "JW", completed_when_all_reported, REPORTS),
+    Transition("unowed-changes-no-table", _AGREE, "JW", unowed_changes_no_table, REPORTS),
+    Transition("stale-publishes-nothing", _STALE, "DH", stale_publishes_nothing, REPORTS),
+    Transition("stale-releases-its-own", _STALE, "D", stale_releases_its_own, REPORTS),
+    Transition("stale-releases-its-own-on-host", _STALE, "H", stale_releases_its_own_on_host, REPORTS),
+    Transition("live-job-published", _DROPPED, "D", live_job_published, REPORTS),
+    Transition("live-job-published-on-host", _DROPPED, "H", live_job_published_on_host, REPORTS),
+    Transition("true-reset", "true-reset-serves-nothing-old", "DHRJ", true_reset, ("Reset",)),
+    Transition("false-reset", "false-reset-serves-nothing-old", "DHRJ", false_reset, ("Reset",)),
+    Transition("false-reset-cause", "false-reset-has-a-cause", "", false_reset_cause, ("Reset",)),
+    Transition("refused-free", _REFUSED, "DHRJ", refused, ("FreeTwice",)),
+    Transition("refused-forgery", _REFUSED, "DHRJ", refused, ("ForgeReport",)),
 )

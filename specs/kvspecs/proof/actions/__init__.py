@@ -17,3 +17,7 @@ ALL: tuple[Action, ...] = (
 def actions_of(discipline: Discipline) -> tuple[Action, ...]:
     """The actions that a discipline has."""
     return tuple(action for action in ALL if action.only in ("", discipline))
+
+
+def action_names(discipline: Discipline) -> tuple[str, ...]:
+    return tuple(action.name for action in actions_of(discipline))

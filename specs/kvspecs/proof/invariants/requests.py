@@ -1,7 +1,7 @@
 """What requests hold, in which phase, and for which keys."""
 
 from kvspecs.proof.invariant import Invariant
-from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no
+from kvspecs.proof.logic import Term, all_of, any_of, differ, iff, implies, no
 from kvspecs.proof.state import State, Vocabulary, keeps_references
 
 _USE = "no-use-after-free"
@@ -34,6 +34,7 @@ def one_key_for_a_block(w: Vocabulary, s: State, r: Term, q: Term, d: Term) -> T
         all_of(s.table(r, d), s.table(q, d)),
         all_of(
             s.stands_for(r, d) == s.stands_for(q, d),
+            iff(s.outdated(r), s.outdated(q)),
             any_of(r == q, all_of(s.computed(r, d), s.computed(q, d))),
         ),
     )

@@ -1,0 +1,100 @@
+"""`kvproof prove`: the contract for all sizes, by induction."""
+
+import dataclasses
+import importlib.util
+from collections.abc import Sequence
+
+from kvmodel.contract import DISCIPLINES, Contract, Discipline
+from kvproof import verdict
+from kvproof.cli.flags import Parser, add_proof
+from kvproof.cli.planned import WORKERS, report
+from kvproof.cli.progress import ProgressLine
+from kvproof.job import Job
+from kvproof.plan import ALL_SIZES
+from kvproof.report import proof_screen
+from kvproof.runner import cores, run_jobs
+from kvproof.scopes import SCOPES
+from kvproof.usage import BadUsage
+from kvproof.verdict import Result
+
+HEAVY = ("Launch", "Reset")
+"""Actions whose proofs take longest: each is a job of its own, so that two cores share the rest."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = Parser("prove", "Prove the safety properties of the contract for all sizes, by induction (needs z3).")
+    add_proof(parser)
+    parsed = parser.read(arguments)
+    if importlib.util.find_spec("z3") is None:
+        raise BadUsage("prove needs z3-solver, which is not installed; install kvproof with its dependencies")
+    disciplines = (parsed.discipline,) if parsed.discipline is not None else DISCIPLINES
+    jobs = [job for discipline in disciplines for job in _jobs(discipline, parsed)]
+    progress = ProgressLine()
+    outcome = run_jobs(
+        jobs,
+        costs=[20.0 if "Launch" in str(job.options["actions"]) else 10.0 for job in jobs],
+        workers=min(WORKERS, cores()),
+        budget_s=parsed.budget,
+        show=progress.show,
+    )
+    progress.clear()
+    results = [_joined(discipline, jobs, outcome.results) for discipline in disciplines]
+    columns = {discipline: _action_names(discipline) for discipline in disciplines}
+    text = proof_screen.screen(results, columns, outcome.seconds, parsed.seed, verbose=parsed.verbose)
+    report(text, (), [row for result in results for row in proof_screen.rows(result)], parsed.json)
+    if outcome.signal is not None:
+        return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
+    return verdict.exit_status(results)
+
+
+def _action_names(discipline: Discipline) -> tuple[str, ...]:
+    from kvspecs.proof.actions import action_names  # only here: the other verbs do not need the specification
+
+    return action_names(discipline)
+
+
+def _jobs(discipline: Discipline, parsed: object) -> list[Job]:
+    from kvspecs.proof.obligations import properties
+
+    wanted_property, wanted = getattr(parsed, "property", None), getattr(parsed, "action", None)
+    if wanted_property is not None and wanted_property not in properties():
+        raise BadUsage(f"property {wanted_property!r:.60} is not proved by induction; use {', '.join(properties())}")
+    names = _action_names(discipline)
+    if wanted is not None and wanted not in names:
+        raise BadUsage(f"action {wanted!r:.60} does not exist under {discipline}; use {', '.join(names)}")
+    parts = [(name,) for name in HEAVY] + [tuple(name for name in names if name not in HEAVY)]
+    if wanted is not None:
+        parts = [(wanted,)]
+    return [
+        Job(
+            engine="prove",
+            target="",
+            discipline=discipline,
+            scope_name=ALL_SIZES,
+            scope=SCOPES["s1"],
+            contract=Contract(discipline),
+            seed=getattr(parsed, "seed", 0),
+            options={"actions": part, "property": wanted_property or "", "each": True},
+        )
+        for part in parts
+    ]
+
+
+def _joined(discipline: Discipline, jobs: Sequence[Job], results: Sequence[Result]) -> Result:
+    """One result for a discipline from those of its jobs."""
+    own = [result for job, result in zip(jobs, results, strict=True) if job.discipline == discipline]
+    found = verdict.worst(result.verdict for result in own)
+    counts: dict[str, int] = {}
+    for result in own:
+        for name, count in result.counts.items():
+            counts[name] = counts.get(name, 0) + count
+    details = [result.detail for result in own if result.verdict is found]
+    return dataclasses.replace(
+        own[0],
+        verdict=found,
+        seconds=sum(result.seconds for result in own),
+        counts=counts,
+        detail="\n".join(details),
+    )
+
+

@@ -1,0 +1,67 @@
+"""prove: the contract for every number of blocks, requests, jobs and workers, by induction (`kvspecs.proof`).
+
+The only engine that needs z3, and the one that imports it: when it runs.
+"""
+
+import time
+from collections import Counter
+
+from kvproof.job import Cut, Job, Progress
+from kvproof.report.proof_screen import PREFIX
+from kvproof.verdict import Result, Verdict
+
+def run(job: Job, progress: Progress, cut: Cut) -> Result:
+    """Prove the selected obligations of one discipline.
+
+    Options: `property` and `actions` select; `each` adds a count for every obligation.
+    """
+    started = time.monotonic()
+    try:
+        from kvspecs.proof import counterexample, proof
+    except ImportError as error:
+        return job.result(Verdict.ERROR, 0.0, detail=f"prove needs z3-solver, which cannot be imported ({error})")
+    actions = job.options.get("actions", ())
+    assert isinstance(actions, tuple)
+    selection = proof.Selection(str(job.options.get("property", "")), actions)
+    outcomes: list[proof.Outcome] = []
+    told: list[str] = []
+    unknown: list[str] = []
+    for induction, outcome in proof.prove(job.discipline, selection, job.seed, cut, progress):
+        outcomes.append(outcome)
+        if outcome.verdict == proof.COUNTEREXAMPLE:
+            told += ["", *counterexample.told(outcome.model, induction, outcome.obligation)]
+        elif outcome.verdict == proof.UNKNOWN:
+            unknown.append(str(outcome.obligation))
+    stopped = cut()
+    counts = _counts(job, outcomes)
+    seconds = time.monotonic() - started
+    failed = [str(o.obligation) for o in outcomes if o.verdict == proof.COUNTEREXAMPLE]
+    if failed:
+        first = f"{len(failed)} of {len(outcomes)} obligations fail: {_some(failed)}"
+        verdict, detail = Verdict.COUNTEREXAMPLE_TO_INDUCTION, "\n".join([first, *told])
+    elif stopped or unknown:
+        why = f"cut short after {len(outcomes)} obligations" if stopped else f"the solver gave up on {_some(unknown)}"
+        verdict, detail = Verdict.UNDETERMINED, why
+    else:
+        verdict, detail = Verdict.PROVED, f"{len(outcomes):,} obligations"
+    return job.result(verdict, seconds, detail=detail, counts=counts)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _counts(job: Job, outcomes: list["proof.Outcome"]) -> dict[str, int]:  # noqa: F821 (imported when it runs)
+    from kvspecs.proof import proof
+
+    counts: Counter[str] = Counter()
+    found = proof.by_property(outcomes)
+    counts["safety"] = sum(all(o.verdict == proof.PROVED for o in own) for own in found.values())
+    counts["planned_safety"] = len(found)
+    counts["obligations"] = sum(o.verdict == proof.PROVED for o in outcomes)
+    counts["planned_obligations"] = len(outcomes)
+    if job.options.get("each"):
+        for o in outcomes:
+            name = f"{PREFIX}{o.obligation.property}:{o.obligation.action}:{o.obligation.name}:{o.verdict}"
+            counts[name] += round(o.seconds * 1000)
+    return dict(counts)

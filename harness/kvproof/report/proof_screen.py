@@ -1,0 +1,118 @@
+"""The screen of `kvproof prove`: for each discipline a matrix of actions and properties, and what failed."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kvmodel.contract import Discipline
+from kvproof import __version__
+from kvproof.verdict import Result, Verdict, worst
+
+PREFIX = "proof:"
+"""Of the counts that tell of one obligation: `proof:PROPERTY:ACTION:NAME:VERDICT`, with its milliseconds."""
+
+NAME_WIDTH = 18
+CELL_WIDTH = 5
+
+_VERDICTS: Mapping[str, Verdict] = {
+    "proved": Verdict.PROVED,
+    "counterexample": Verdict.COUNTEREXAMPLE_TO_INDUCTION,
+    "unknown": Verdict.UNDETERMINED,
+}
+
+
+class Obligation(NamedTuple):
+    """One obligation and what became of it."""
+
+    property: str
+    action: str
+    name: str
+    verdict: Verdict
+    milliseconds: int
+
+
+def obligations(result: Result) -> list[Obligation]:
+    """What the counts of a result tell of single obligations."""
+    found: list[Obligation] = []
+    for key, count in result.counts.items():
+        if key.startswith(PREFIX):
+            prop, action, name, verdict = key.removeprefix(PREFIX).split(":")
+            found.append(Obligation(prop, action, name, _VERDICTS[verdict], count))
+    return found
+
+
+def rows(result: Result) -> list[Result]:
+    """A result for each property, for machines; the whole one where there is none."""
+    found = obligations(result)
+    names = dict.fromkeys(o.property for o in found)
+    return [_row(result, name, [o for o in found if o.property == name]) for name in names] or [result]
+
+
+def _row(result: Result, name: str, own: Sequence[Obligation]) -> Result:
+    verdict = worst(o.verdict for o in own)
+    cut = verdict is Verdict.PROVED and result.verdict in (Verdict.UNDETERMINED, Verdict.ERROR)
+    return dataclasses.replace(
+        result,
+        property=name,
+        verdict=result.verdict if cut else verdict,
+        seconds=sum(o.milliseconds for o in own) / 1000,
+        counts={"obligations": len(own)},
+    )
+
+
+def screen(
+    results: Sequence[Result],
+    actions: Mapping[Discipline, Sequence[str]],
+    seconds: float,
+    seed: int,
+    *,
+    verbose: bool,
+) -> str:
+    """The whole screen, without a line break at its end."""
+    lines = [f"kvproof {__version__}   prove, all sizes   seed {seed}"]
+    for result in results:
+        assert result.discipline is not None
+        lines += ["", *_of_discipline(result, actions[result.discipline], verbose)]
+    verdict = worst(result.verdict for result in results)
+    lines += ["", f"{_said(verdict)} in {seconds:.1f} s."]
+    return "\n".join(lines)
+
+
+def _said(verdict: Verdict) -> str:
+    return "PROVED for all sizes" if verdict is Verdict.PROVED else str(verdict)
+
+
+def _of_discipline(result: Result, actions: Sequence[str], verbose: bool) -> Iterator[str]:
+    found = obligations(result)
+    names = list(dict.fromkeys(o.property for o in found))
+    proved = sum(o.verdict is Verdict.PROVED for o in found)
+    safe = sum(all(o.verdict is Verdict.PROVED for o in found if o.property == name) for name in names)
+    yield (
+        f"{result.discipline}: {_said(result.verdict)}   {safe}/{len(names)} safety properties, "
+        f"{proved:,}/{len(found):,} obligations, {result.seconds:.1f} s of one core"
+    )
+    yield " " * NAME_WIDTH + "".join(f"{number:>{CELL_WIDTH}}" for number, _ in enumerate(names, 1))
+    for action in actions:
+        own = [o for o in found if o.action == action]
+        if own:
+            cells = "".join(f"{_cell([o for o in own if o.property == name]):>{CELL_WIDTH}}" for name in names)
+            yield f"{action:<{NAME_WIDTH}}{cells}"
+    for number, name in enumerate(names, 1):
+        own = [o for o in found if o.property == name]
+        yield f"{number:>4}  {name:<34} {len(own):>4} obligations {sum(o.milliseconds for o in own) / 1000:6.1f} s"
+    if verbose:
+        for o in found:
+            yield f"      {o.verdict:<8} {o.action:<{NAME_WIDTH}}{o.name:<32} {o.milliseconds / 1000:5.2f} s  {o.property}"
+    if result.verdict is not Verdict.PROVED:
+        yield f"{result.verdict} {result.detail}"
+
+
+def _cell(own: Sequence[Obligation]) -> str:
+    """Seconds of the solver; a dot: less than a tenth; nothing: there is nothing to be proved."""
+    if not own:
+        return ""
+    verdict = worst(o.verdict for o in own)
+    if verdict is not Verdict.PROVED:
+        return "FAIL" if verdict is Verdict.COUNTEREXAMPLE_TO_INDUCTION else "?"
+    seconds = sum(o.milliseconds for o in own) / 1000
+    return f"{seconds:.1f}" if seconds >= 0.05 else "."

@@ -1,0 +1,94 @@
+"""A counterexample to induction in the field's words: a state in which the invariants hold, and what an action makes of
+it. Which request, which block, which job; before and after."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from kvspecs.proof.action import Action
+from kvspecs.proof.logic import Term
+from kvspecs.proof.obligations import Obligation
+from kvspecs.proof.state import GHOSTS, MEANINGS, TABLES, State
+
+_LETTERS: Mapping[str, str] = {"D": "d", "H": "h", "R": "request ", "W": "w", "J": "job ", "S": "step ", "K": "key "}
+
+
+class Telling:
+    """Names for the elements of a model, and the lines that tell it. `terms` are the elements to be told of."""
+
+    def __init__(self, model: Any, terms: Mapping[str, Sequence[Term]], none: Term) -> None:
+        self.model = model
+        self.none = self._value(none)
+        self.elements: dict[str, dict[str, Term]] = {}
+        for sort, found in terms.items():
+            values = {self._value(term): term for term in found}
+            self.elements[sort] = dict(sorted(values.items(), key=_order))
+        self.names = {
+            (sort, value): f"{_LETTERS[sort]}{value if sort in 'JS' else index}"
+            for sort, values in self.elements.items()
+            for index, value in enumerate(values)
+        }
+        self._keys: dict[str, str] = {}
+
+    def _value(self, term: Term) -> str:
+        if isinstance(term, bool | int):
+            return str(term)
+        return str(self.model.eval(term, model_completion=True))
+
+    def name(self, sort: str, term: Term) -> str:
+        """What an element is called."""
+        value = self._value(term)
+        if sort == "K":
+            if value == self.none:
+                return "no key"
+            return f'"{self._keys.setdefault(value, chr(ord("a") + len(self._keys) % 26))}"'
+        return self.names.get((sort, value), value) if sort in _LETTERS else value
+
+    def lines(
+        self, obligation: Obligation, action: Action, values: Mapping[str, Any], before: State, after: State,
+        elements: Sequence[Term],
+    ) -> Iterator[str]:
+        """The whole telling."""
+        denied = ", ".join(self.name(sort, term) for sort, term in zip(obligation.sorts, elements, strict=True))
+        yield f"{obligation} fails{f' for {denied}' if denied else ''}"
+        given = [
+            f"{name} {self.name(signature, values[name])}"
+            for name, signature in action.parameters.items()
+            if ">" not in signature
+        ]
+        yield f"  {action.name}{f' with {", ".join(given)}' if given else ''}"
+        for name, (arguments, value) in TABLES.items():
+            if name in GHOSTS:
+                continue
+            entries = list(self._entries(name, arguments, value, before, after))
+            if entries:
+                yield f"  {name.replace('_', ' ')} ({MEANINGS[name]})"
+                yield from (f"    {entry}" for entry in entries)
+
+    def _entries(self, name: str, arguments: str, value: str, before: State, after: State) -> Iterator[str]:
+        """Entries that say something: what changes, and what is neither False nor none."""
+        for terms in product(*(self.elements.get(sort, {}).values() for sort in arguments)):
+            was, is_ = (self.name(value, getattr(state, name)(*terms)) for state in (before, after))
+            if was == is_ and was in ("False", "no key", "gone", "GONE"):
+                continue
+            at = " ".join(self.name(sort, term) for sort, term in zip(arguments, terms, strict=True))
+            told = was if was == is_ else f"{was} -> {is_}"
+            yield f"{at}: {told}" if at else told
+
+
+def _order(entry: tuple[str, Term]) -> tuple[int, str]:
+    value = entry[0]
+    return (int(value) if value.lstrip("-").isdigit() else 0, value)
+
+
+def told(model: Any, induction: Any, obligation: Obligation) -> list[str]:
+    """The lines of a counterexample that parametric induction has found."""
+    elements = induction.named(obligation)
+    terms = {**induction.pool(obligation.sorts, elements).terms}
+    terms.pop("K")
+    telling = Telling(model, terms, induction.w.none)
+    return list(
+        telling.lines(obligation, induction.action, induction.values, induction.before, induction.after, elements)
+    )
+
+

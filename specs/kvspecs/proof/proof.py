@@ -1,0 +1,50 @@
+"""The proof of one discipline: all its obligations, property by property."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kvmodel.contract import Discipline
+from kvspecs.proof.actions import actions_of
+from kvspecs.proof.obligations import properties
+from kvspecs.proof.parametric import Induction, Outcome
+
+PROVED, COUNTEREXAMPLE, UNKNOWN = "proved", "counterexample", "unknown"
+
+
+class Selection(NamedTuple):
+    """Which obligations are wanted; empty: all."""
+
+    property: str = ""
+    actions: tuple[str, ...] = ()
+
+
+
+
+def prove(
+    discipline: Discipline,
+    selection: Selection = Selection(),
+    seed: int = 0,
+    stop: Callable[[], bool] = lambda: False,
+    say: Callable[[str], None] = lambda text: None,
+) -> Iterator[tuple[Induction, Outcome]]:
+    """Every selected obligation with its outcome. Ends early, between two groups of obligations, when `stop` says so."""
+    for action in actions_of(discipline):
+        if selection.actions and action.name not in selection.actions:
+            continue
+        if stop():
+            return
+        say(action.name)
+        induction = Induction(discipline, action)
+        for outcome in induction.prove(lambda o: selection.property in ("", o.property), seed):
+            yield induction, outcome
+            if stop():
+                return
+
+
+def by_property(outcomes: Sequence[Outcome]) -> Mapping[str, tuple[Outcome, ...]]:
+    """The outcomes of each property, in the order of the catalogue."""
+    return {
+        name: found
+        for name in properties()
+        if (found := tuple(outcome for outcome in outcomes if outcome.obligation.property == name))
+    }
