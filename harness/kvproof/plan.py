@@ -41,6 +41,7 @@ class Row:
     own_scopes  whether it is about just these scopes, or their modes: another scope, given by hand, leaves it out
     label    of the cells, in place of the names of the scopes
     exhaustive  whether it takes every step of its scopes, rather than samples
+    sizeless  whether it is about all sizes at once: its jobs have no scope of their own
     seconds  expected, of jobs that take longer than a second, by "scope discipline": the longest start first
     """
 
@@ -55,6 +56,7 @@ class Row:
     options: Mapping[str, object] = field(default_factory=dict[str, object])
     label: str = ""
     own_scopes: bool = False
+    sizeless: bool = False
     exhaustive: bool = True
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
 
@@ -95,7 +97,23 @@ CORNERS: Instances = {
 """Small scopes that each bring about what the named ones do not, found with the bank of bugs (`tests/bugs/in_check`): a
 load that overtakes a lagging reader, reports counted rather than named, a survivor beside another's forgotten load."""
 
+ALL_SIZES = "all sizes"
+"""In place of the name of a scope, where there is none."""
+
 ROWS: tuple[Row, ...] = (
+    Row(
+        "prove",
+        CONTRACT,
+        "prove",
+        (),
+        check={},
+        nightly=both("s1"),
+        foreign_reason="",
+        label=ALL_SIZES,
+        own_scopes=True,
+        sizeless=True,
+        seconds={f"{ALL_SIZES} pinning": 20.0, f"{ALL_SIZES} fencing": 20.0},
+    ),
     Row(
         "explore",
         CONTRACT,
@@ -408,7 +426,7 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
                 engine=row.engine,
                 target=selection.target,
                 discipline=discipline,
-                scope_name=name,
+                scope_name=ALL_SIZES if row.sizeless else name,
                 scope=scope,
                 contract=contract,
                 seed=selection.seed,

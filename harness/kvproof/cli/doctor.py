@@ -38,6 +38,7 @@ def run(arguments: Sequence[str]) -> int:
         _python(),
         _package("torch", "conform --device host, soak and fuzz on host need it"),
         _package("hypothesis", "fuzz needs it"),
+        _package("z3-solver", "prove needs it"),
         _cuda(),
         _cores(),
         _targets(),

@@ -28,11 +28,13 @@ def run(arguments: Sequence[str]) -> int:
     if importlib.util.find_spec("z3") is None:
         raise BadUsage("prove needs z3-solver, which is not installed; install kvproof with its dependencies")
     disciplines = (parsed.discipline,) if parsed.discipline is not None else DISCIPLINES
+    if parsed.action is not None:
+        disciplines = tuple(d for d in disciplines if parsed.action in _action_names(d)) or disciplines
     jobs = [job for discipline in disciplines for job in _jobs(discipline, parsed)]
     progress = ProgressLine()
     outcome = run_jobs(
         jobs,
-        costs=[20.0 if "Launch" in str(job.options["actions"]) else 10.0 for job in jobs],
+        costs=[20.0 if job.options["actions"] == ("Launch",) else 10.0 for job in jobs],
         workers=min(WORKERS, cores()),
         budget_s=parsed.budget,
         show=progress.show,
@@ -96,5 +98,3 @@ def _joined(discipline: Discipline, jobs: Sequence[Job], results: Sequence[Resul
         counts=counts,
         detail="\n".join(details),
     )
-
-

@@ -3,12 +3,20 @@
 The only engine that needs z3, and the one that imports it: when it runs.
 """
 
+from __future__ import annotations
+
 import time
 from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kvproof.job import Cut, Job, Progress
 from kvproof.report.proof_screen import PREFIX
 from kvproof.verdict import Result, Verdict
+
+if TYPE_CHECKING:
+    from kvspecs.proof.parametric import Outcome
+
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """Prove the selected obligations of one discipline.
@@ -23,7 +31,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     actions = job.options.get("actions", ())
     assert isinstance(actions, tuple)
     selection = proof.Selection(str(job.options.get("property", "")), actions)
-    outcomes: list[proof.Outcome] = []
+    outcomes: list[Outcome] = []
     told: list[str] = []
     unknown: list[str] = []
     for induction, outcome in proof.prove(job.discipline, selection, job.seed, cut, progress):
@@ -51,7 +59,7 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _counts(job: Job, outcomes: list["proof.Outcome"]) -> dict[str, int]:  # noqa: F821 (imported when it runs)
+def _counts(job: Job, outcomes: Sequence[Outcome]) -> dict[str, int]:
     from kvspecs.proof import proof
 
     counts: Counter[str] = Counter()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kvmodel.contract import Discipline
 from kvproof import __version__
 from kvproof.verdict import Result, Verdict, worst
+from kvspecs.catalogue import NAMES
 
 PREFIX = "proof:"
 """Of the counts that tell of one obligation: `proof:PROPERTY:ACTION:NAME:VERDICT`, with its milliseconds."""
@@ -44,7 +45,7 @@ def obligations(result: Result) -> list[Obligation]:
 def rows(result: Result) -> list[Result]:
     """A result for each property, for machines; the whole one where there is none."""
     found = obligations(result)
-    names = dict.fromkeys(o.property for o in found)
+    names = [name for name in NAMES if any(o.property == name for o in found)]
     return [_row(result, name, [o for o in found if o.property == name]) for name in names] or [result]
 
 
@@ -84,7 +85,7 @@ def _said(verdict: Verdict) -> str:
 
 def _of_discipline(result: Result, actions: Sequence[str], verbose: bool) -> Iterator[str]:
     found = obligations(result)
-    names = list(dict.fromkeys(o.property for o in found))
+    names = [name for name in NAMES if any(o.property == name for o in found)]
     proved = sum(o.verdict is Verdict.PROVED for o in found)
     safe = sum(all(o.verdict is Verdict.PROVED for o in found if o.property == name) for name in names)
     yield (
@@ -102,9 +103,10 @@ def _of_discipline(result: Result, actions: Sequence[str], verbose: bool) -> Ite
         yield f"{number:>4}  {name:<34} {len(own):>4} obligations {sum(o.milliseconds for o in own) / 1000:6.1f} s"
     if verbose:
         for o in found:
-            yield f"      {o.verdict:<8} {o.action:<{NAME_WIDTH}}{o.name:<32} {o.milliseconds / 1000:5.2f} s  {o.property}"
+            seconds = f"{o.milliseconds / 1000:5.2f} s"
+            yield f"      {o.verdict:<8} {o.action:<{NAME_WIDTH}}{o.name:<32} {seconds}  {o.property}"
     if result.verdict is not Verdict.PROVED:
-        yield f"{result.verdict} {result.detail}"
+        yield f"{result.verdict} {result.detail.rstrip()}"
 
 
 def _cell(own: Sequence[Obligation]) -> str:

@@ -9,8 +9,8 @@ from kvmodel import transfer_job as jobs
 from kvmodel.setting import Setting
 from kvmodel.state import State as MachineState
 from kvspecs.proof.counting import COUNTS
-from kvspecs.proof.logic import Term, all_of, any_of, differ, pick
-from kvspecs.proof.state import TABLES, Cardinalities, State, Vocabulary, in_table
+from kvspecs.proof.logic import Term, all_of, any_of, differ
+from kvspecs.proof.state import GHOSTS, TABLES, Cardinalities, State, Vocabulary, in_table
 
 GONE = 3
 NONE = 0
@@ -256,7 +256,7 @@ def differences(w: Vocabulary, told: State, found: Abstract) -> Iterator[str]:
     """Where the tables that an update tells differ from those of the machine's state, entry by entry."""
     s, u = found.state, found.universe
     for name, (arguments, _) in TABLES.items():
-        if name in GHOST_TABLES:
+        if name in GHOSTS:
             continue
         table, told_table, matters = getattr(s, name), getattr(told, name), MATTERS.get(name)
         for elements in product(*(u[sort] for sort in arguments)):
@@ -265,9 +265,6 @@ def differences(w: Vocabulary, told: State, found: Abstract) -> Iterator[str]:
             is_, said = table(*elements), told_table(*elements)
             if is_ != said:
                 yield f"{name}({', '.join(map(str, elements))}) is {is_} and the update says {said}"
-
-
-GHOST_TABLES = frozenset(("wrote", "read_from", "stored_from", "laggard"))
 
 
 def elements(universe: Universe, sorts: str) -> Iterable[tuple[int, ...]]:

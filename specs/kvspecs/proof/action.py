@@ -47,7 +47,7 @@ class Effect:
     changed: Mapping[tuple[str, str], Callable[[Term], Term]] = field(default_factory=dict)
     unions: tuple[Union, ...] = ()
 
-    def then(self, **tables: Callable[..., Term]) -> "Effect":
+    def then(self, **tables: Any) -> "Effect":
         """The same, with some tables after it replaced."""
         return replace(self, after=replace(self.after, **tables))
 

@@ -45,7 +45,12 @@ class Telling:
         return self.names.get((sort, value), value) if sort in _LETTERS else value
 
     def lines(
-        self, obligation: Obligation, action: Action, values: Mapping[str, Any], before: State, after: State,
+        self,
+        obligation: Obligation,
+        action: Action,
+        values: Mapping[str, Any],
+        before: State,
+        after: State,
         elements: Sequence[Term],
     ) -> Iterator[str]:
         """The whole telling."""
@@ -56,7 +61,8 @@ class Telling:
             for name, signature in action.parameters.items()
             if ">" not in signature
         ]
-        yield f"  {action.name}{f' with {", ".join(given)}' if given else ''}"
+        chosen = f" with {', '.join(given)}" if given else ""
+        yield f"  {action.name}{chosen}"
         for name, (arguments, value) in TABLES.items():
             if name in GHOSTS:
                 continue
@@ -90,5 +96,3 @@ def told(model: Any, induction: Any, obligation: Obligation) -> list[str]:
     return list(
         telling.lines(obligation, induction.action, induction.values, induction.before, induction.after, elements)
     )
-
-

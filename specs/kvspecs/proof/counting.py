@@ -141,5 +141,3 @@ def fact_witness(witness: Term, member: Callable[[Term], Term], n: Term) -> Term
 def fact_member(element: Term, member: Callable[[Term], Term], n: Term) -> Term:
     """A set with a member is not empty."""
     return implies(member(element), n >= 1)
-
-

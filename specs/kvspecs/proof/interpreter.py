@@ -27,6 +27,19 @@ BY_NAME = {action.name: action for action in ALL}
 Values = dict[str, Any]
 
 
+class NotSpecified(ValueError):
+    """The machine does something that the specification does not have yet."""
+
+
+def check_specified(machine: Machine) -> None:
+    """Raises NotSpecified for a contract or a scope beyond the specification: depth 2, and copies that fail."""
+    contract, scope = machine.setting.contract, machine.setting.scope
+    if contract.depth > 1:
+        raise NotSpecified(f"depth {contract.depth} is not in the specification; it has depth 1")
+    if scope.failures or scope.partial_failures:
+        raise NotSpecified("copies that fail are not in the specification")
+
+
 class Occurrence(NamedTuple):
     """An action of the specification with its parameters."""
 
@@ -180,9 +193,7 @@ def _lose(setting: Setting, before: MachineState, action: act.LoseReport, after:
     return Occurrence("LoseReport", {"j": job.id, "v": action.worker} | _settling(job, action.worker))
 
 
-def _handle_output(
-    setting: Setting, before: MachineState, action: act.HandleOutput, after: MachineState
-) -> Occurrence:
+def _handle_output(setting: Setting, before: MachineState, action: act.HandleOutput, after: MachineState) -> Occurrence:
     step = next(step for step in before.steps if not step.handled)
     behind = [x for x, ran in enumerate(step.ran) if not ran]
     old, new = before.device, after.device
@@ -206,7 +217,7 @@ def _handle_output(
 def _leave(setting: Setting, before: MachineState, action: Any, after: MachineState) -> Occurrence:
     r = action.request
     request = before.requests[r]
-    again = not isinstance(action, act.Abort)
+    again = not isinstance(action, act.Abort | act.Stop)
     if request.phase == WAITING:
         return Occurrence("AbortWaiting", {"r": r})
     if request.phase == DRAINING:
@@ -268,6 +279,7 @@ _READERS: Mapping[str, Callable[..., Occurrence]] = {
     "PreemptUnderPressure": _leave,
     "Preempt": _leave,
     "Finish": _simple("Finish"),
+    "Stop": _leave,
     "Abort": _leave,
     "Reset": _reset,
     "DuplicateReport": _unowed,
@@ -282,6 +294,7 @@ class Interpreter:
     """Holds transitions of one machine against the specification. `alter` changes an effect: a bug, planted."""
 
     def __init__(self, machine: Machine, alter: Callable[..., Effect] | None = None) -> None:
+        check_specified(machine)
         self.setting = machine.setting
         self.w = vocabulary(machine.setting)
         self.invariants = invariants_of(machine.setting.contract.discipline)

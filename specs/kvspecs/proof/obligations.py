@@ -6,9 +6,9 @@ from typing import NamedTuple
 from kvspecs.catalogue import SAFETY
 from kvspecs.proof.action import Action, Effect, Parameters
 from kvspecs.proof.invariant import Invariant
+from kvspecs.proof.invariants import ALL as INVARIANTS
 from kvspecs.proof.logic import Term
 from kvspecs.proof.state import State, Vocabulary
-from kvspecs.proof.invariants import ALL as INVARIANTS
 from kvspecs.proof.transitions import TRANSITIONS
 
 

@@ -224,7 +224,7 @@ LAGGARDS: tuple[Link, ...] = (("S", "W", lambda s, g: s.laggard(g)),)
 
 
 def _substituted(template: Term, tuples: Iterator[tuple[Term, ...]]) -> Iterator[Term]:
-    """The template for each tuple in place of its variables. As `z3.substitute_vars`, which spends its time on checks."""
+    """The template for each tuple in place of its variables: `z3.substitute_vars` without its checks."""
     context = template.ctx
     reference = context.ref()
     handle = template.as_ast()

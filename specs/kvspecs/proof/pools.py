@@ -1,10 +1,9 @@
 """What an action does to a pool of blocks, for all of them at once: `kvmodel.block_pool`, without an order."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kvspecs.proof.action import Clause
-from kvspecs.proof.logic import Term, Unary, all_of, one, pick
+from kvspecs.proof.logic import Unary, all_of, one, pick
 from kvspecs.proof.state import State, Vocabulary
 
 
@@ -15,11 +14,11 @@ class Tier(NamedTuple):
     key: Unary
     queued: Unary
 
-    def device(self) -> dict[str, Callable[..., Term]]:
+    def device(self) -> dict[str, Any]:
         """As tables of a state."""
         return {"device_refs": self.refs, "device_key": self.key, "device_queued": self.queued}
 
-    def host(self) -> dict[str, Callable[..., Term]]:
+    def host(self) -> dict[str, Any]:
         return {"host_refs": self.refs, "host_key": self.key, "host_queued": self.queued}
 
 

@@ -18,16 +18,17 @@ class Selection(NamedTuple):
     actions: tuple[str, ...] = ()
 
 
+EVERYTHING = Selection()
 
 
 def prove(
     discipline: Discipline,
-    selection: Selection = Selection(),
+    selection: Selection = EVERYTHING,
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[tuple[Induction, Outcome]]:
-    """Every selected obligation with its outcome. Ends early, between two groups of obligations, when `stop` says so."""
+    """Every selected obligation with its outcome. Ends early when `stop` says so."""
     for action in actions_of(discipline):
         if selection.actions and action.name not in selection.actions:
             continue

@@ -8,8 +8,8 @@ prefix up to it), J job id, S step id, Z count, B truth value, P phase of a requ
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, get_type_hints
 
 from kvmodel.contract import Discipline
 from kvspecs.proof.logic import Binary, Term, Ternary, Unary, all_of, any_of, differ, no
@@ -44,8 +44,7 @@ class Vocabulary:
         return self.discipline == "pinning"
 
 
-def _table(signature: str, meaning: str, ghost: bool = False) -> Any:
-    return field(metadata={"signature": signature, "meaning": meaning, "ghost": ghost})
+GHOST = "ghost"
 
 
 @dataclass(frozen=True)
@@ -54,64 +53,64 @@ class State:
 
     counts: "Cardinalities"
 
-    device_refs: Unary = _table("D>Z", "references of a device block")
-    device_key: Unary = _table("D>K", "key under which it can be hit, or none")
-    device_queued: Unary = _table("D>Z", "how often it stands in the free queue")
-    host_refs: Unary = _table("H>Z", "references of a host block")
-    host_key: Unary = _table("H>K", "key under which it can be hit, or none")
-    host_queued: Unary = _table("H>Z", "how often it stands in the free queue")
-    device_holds: Binary = _table("DW>K", "what a worker's copy of a device block truly holds, or none")
-    device_old: Binary = _table("DW>B", "that is from before an `invalidate` reset")
-    host_holds: Binary = _table("HW>K", "what a worker's copy of a host block truly holds, or none")
-    host_old: Binary = _table("HW>B", "that is from before an `invalidate` reset")
+    device_refs: Annotated[Unary, "D>Z", "references of a device block"]
+    device_key: Annotated[Unary, "D>K", "key under which it can be hit, or none"]
+    device_queued: Annotated[Unary, "D>Z", "how often it stands in the free queue"]
+    host_refs: Annotated[Unary, "H>Z", "references of a host block"]
+    host_key: Annotated[Unary, "H>K", "key under which it can be hit, or none"]
+    host_queued: Annotated[Unary, "H>Z", "how often it stands in the free queue"]
+    device_holds: Annotated[Binary, "DW>K", "what a worker's copy of a device block truly holds, or none"]
+    device_old: Annotated[Binary, "DW>B", "that is from before an `invalidate` reset"]
+    host_holds: Annotated[Binary, "HW>K", "what a worker's copy of a host block truly holds, or none"]
+    host_old: Annotated[Binary, "HW>B", "that is from before an `invalidate` reset"]
 
-    phase: Unary = _table("R>P", "phase of a request")
-    table: Binary = _table("RD>B", "the block is in the request's table")
-    stands_for: Binary = _table("RD>K", "the key for which a block stands in the request's table")
-    computed: Binary = _table("RD>B", "the KV of that block exists")
-    outdated: Unary = _table("R>B", "it survived an `invalidate` reset")
-    returns: Unary = _table("R>B", "DRAINING: it will wait again, rather than be done")
-    pins_device: Binary = _table("RD>B", "its lookup pins this device block")
-    pins_host: Binary = _table("RH>B", "its lookup pins this host block")
-    found_device: Binary = _table("RK>D", "the device block in which its lookup found a key")
-    found_host: Binary = _table("RK>H", "the host block in which its lookup found a key")
-    awaits: Binary = _table("RJ>B", "it waits for this job")
+    phase: Annotated[Unary, "R>P", "phase of a request"]
+    table: Annotated[Binary, "RD>B", "the block is in the request's table"]
+    stands_for: Annotated[Binary, "RD>K", "the key for which a block stands in the request's table"]
+    computed: Annotated[Binary, "RD>B", "the KV of that block exists"]
+    outdated: Annotated[Unary, "R>B", "it survived an `invalidate` reset"]
+    returns: Annotated[Unary, "R>B", "DRAINING: it will wait again, rather than be done"]
+    pins_device: Annotated[Binary, "RD>B", "its lookup pins this device block"]
+    pins_host: Annotated[Binary, "RH>B", "its lookup pins this host block"]
+    found_device: Annotated[Binary, "RK>D", "the device block in which its lookup found a key"]
+    found_host: Annotated[Binary, "RK>H", "the host block in which its lookup found a key"]
+    awaits: Annotated[Binary, "RJ>B", "it waits for this job"]
 
-    view: Unary = _table("J>V", "the scheduler's view of a job, or gone: it is not in the job table")
-    is_load: Unary = _table("J>B", "host to device, rather than device to host")
-    has_request: Unary = _table("J>B", "it belongs to a request")
-    request: Unary = _table("J>R", "that request")
-    job_device: Binary = _table("JD>B", "the device side of one of its pairs")
-    job_host: Binary = _table("JH>B", "the host side of one of its pairs")
-    device_of: Binary = _table("JH>D", "the device block paired with a host block")
-    host_of: Binary = _table("JD>H", "the host block paired with a device block")
-    carries: Binary = _table("JH>K", "the key of that pair")
-    sent: Unary = _table("J>B", "it was launched: the workers have it")
-    copied: Binary = _table("JW>B", "a worker has run its copies")
-    reported: Binary = _table("JW>B", "a worker has reported it")
-    lost: Binary = _table("JW>B", "a worker will never report it")
-    flushed: Unary = _table("J>B", "later launches wait for its copies")
-    waits_for_job: Binary = _table("JJ>B", "the first runs on a worker after the second has run there")
-    waits_for_step: Unary = _table("J>S", "it runs on a worker after this step's compute has run there, or -1")
-    next_job: Callable[[], Term] = _table(">J", "id of the next job")
+    view: Annotated[Unary, "J>V", "the scheduler's view of a job, or gone: it is not in the job table"]
+    is_load: Annotated[Unary, "J>B", "host to device, rather than device to host"]
+    has_request: Annotated[Unary, "J>B", "it belongs to a request"]
+    request: Annotated[Unary, "J>R", "that request"]
+    job_device: Annotated[Binary, "JD>B", "the device side of one of its pairs"]
+    job_host: Annotated[Binary, "JH>B", "the host side of one of its pairs"]
+    device_of: Annotated[Binary, "JH>D", "the device block paired with a host block"]
+    host_of: Annotated[Binary, "JD>H", "the host block paired with a device block"]
+    carries: Annotated[Binary, "JH>K", "the key of that pair"]
+    sent: Annotated[Unary, "J>B", "it was launched: the workers have it"]
+    copied: Annotated[Binary, "JW>B", "a worker has run its copies"]
+    reported: Annotated[Binary, "JW>B", "a worker has reported it"]
+    lost: Annotated[Binary, "JW>B", "a worker will never report it"]
+    flushed: Annotated[Unary, "J>B", "later launches wait for its copies"]
+    waits_for_job: Annotated[Binary, "JJ>B", "the first runs on a worker after the second has run there"]
+    waits_for_step: Annotated[Unary, "J>S", "it runs on a worker after this step's compute has run there, or -1"]
+    next_job: Annotated[Callable[[], Term], ">J", "id of the next job"]
 
-    in_steps: Unary = _table("S>B", "the step is in the table of launched steps")
-    handled: Unary = _table("S>B", "its output is handled")
-    ran: Binary = _table("SW>B", "a worker has run its compute")
-    shares: Binary = _table("SR>B", "it computes for this request")
-    left: Binary = _table("SR>B", "that request has gone: the step owns the references")
-    share_table: Ternary = _table("SRD>B", "the block is in that request's share of the step")
-    step_key: Binary = _table("SD>K", "the key for which a block stands in the step")
-    step_old: Binary = _table("SD>B", "it computes from KV of before an `invalidate` reset")
-    writes: Binary = _table("SD>B", "it writes the block; otherwise it reads it")
-    writer: Binary = _table("SD>R", "for which request it does")
-    step_waits_for: Binary = _table("SJ>B", "it runs on a worker after that job's copies have run there")
-    awaited: Callable[[], Term] = _table(">S", "the step whose output is not handled, or -1")
+    in_steps: Annotated[Unary, "S>B", "the step is in the table of launched steps"]
+    handled: Annotated[Unary, "S>B", "its output is handled"]
+    ran: Annotated[Binary, "SW>B", "a worker has run its compute"]
+    shares: Annotated[Binary, "SR>B", "it computes for this request"]
+    left: Annotated[Binary, "SR>B", "that request has gone: the step owns the references"]
+    share_table: Annotated[Ternary, "SRD>B", "the block is in that request's share of the step"]
+    step_key: Annotated[Binary, "SD>K", "the key for which a block stands in the step"]
+    step_old: Annotated[Binary, "SD>B", "it computes from KV of before an `invalidate` reset"]
+    writes: Annotated[Binary, "SD>B", "it writes the block; otherwise it reads it"]
+    writer: Annotated[Binary, "SD>R", "for which request it does"]
+    step_waits_for: Annotated[Binary, "SJ>B", "it runs on a worker after that job's copies have run there"]
+    awaited: Annotated[Callable[[], Term], ">S", "the step whose output is not handled, or -1"]
 
-    wrote: Unary = _table("D>S", "the last step that was launched to write the block", ghost=True)
-    read_from: Binary = _table("SD>S", "the step that wrote what this one reads", ghost=True)
-    stored_from: Binary = _table("JD>S", "the step that wrote what this store reads", ghost=True)
-    laggard: Unary = _table("S>W", "a worker that has yet to run a handled step", ghost=True)
+    wrote: Annotated[Unary, "D>S", "the last step that was launched to write the block", GHOST]
+    read_from: Annotated[Binary, "SD>S", "the step that wrote what this one reads", GHOST]
+    stored_from: Annotated[Binary, "JD>S", "the step that wrote what this store reads", GHOST]
+    laggard: Annotated[Unary, "S>W", "a worker that has yet to run a handled step", GHOST]
 
 
 @dataclass(frozen=True)
@@ -138,17 +137,19 @@ class Cardinalities:
     host_abandoned: Unary
 
 
+_NOTES: Mapping[str, tuple[str, ...]] = {
+    name: hint.__metadata__ for name, hint in get_type_hints(State, include_extras=True).items() if name != "counts"
+}
+
 TABLES: Mapping[str, tuple[str, str]] = {
-    f.name: (f.metadata["signature"].partition(">")[0], f.metadata["signature"].partition(">")[2])
-    for f in fields(State)
-    if f.name != "counts"
+    name: (notes[0].partition(">")[0], notes[0].partition(">")[2]) for name, notes in _NOTES.items()
 }
 """Name of each table -> sorts of its arguments, sort of its value."""
 
-GHOSTS = frozenset(f.name for f in fields(State) if f.metadata.get("ghost"))
-"""Tables that the machine does not have: they remember what it could derive."""
+MEANINGS: Mapping[str, str] = {name: notes[1] for name, notes in _NOTES.items()}
 
-MEANINGS: Mapping[str, str] = {f.name: f.metadata["meaning"] for f in fields(State) if f.name != "counts"}
+GHOSTS = frozenset(name for name, notes in _NOTES.items() if GHOST in notes[2:])
+"""Tables that the machine does not have: they remember what it could derive."""
 
 
 def in_table(w: Vocabulary, s: State, j: Term) -> Term:

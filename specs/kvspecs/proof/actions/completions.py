@@ -28,9 +28,7 @@ def _owed(w: Vocabulary, s: State, p: Parameters) -> Clause:
     j, v = p.j, p.v
     return holds(
         "owed",
-        all_of(
-            in_table(w, s, j), s.sent(j), s.copied(j, v), no(s.reported(j, v)), no(s.lost(j, v))
-        ),
+        all_of(in_table(w, s, j), s.sent(j), s.copied(j, v), no(s.reported(j, v)), no(s.lost(j, v))),
     )
 
 
@@ -59,7 +57,9 @@ def report_part(w: Vocabulary, s: State, p: Parameters) -> Effect:
     )
 
 
-def _published_if_absent(key_of: Unary, pool_key: Unary, eligible: Unary, p: Parameters, sort: str) -> tuple[Clause, ...]:
+def _published_if_absent(
+    key_of: Unary, pool_key: Unary, eligible: Unary, p: Parameters, sort: str
+) -> tuple[Clause, ...]:
     """Which of the eligible blocks are published: each whose key is in no block, one block for each key. `at(b)` is
     where the key of a block that is not published can be hit."""
     publish, at = p.publish, p.at
@@ -99,7 +99,9 @@ def complete_store(w: Vocabulary, s: State, p: Parameters) -> Effect:
         after=replace(
             s,
             **released(device(s), freed).device(),
-            **released(host(s)._replace(key=lambda h: pick(p.publish(h), s.carries(j, h), s.host_key(h))), host_freed).host(),
+            **released(
+                host(s)._replace(key=lambda h: pick(p.publish(h), s.carries(j, h), s.host_key(h))), host_freed
+            ).host(),
             reported=_credited(s, p),
             view=lambda i: pick(i == j, w.gone, s.view(i)),
             awaits=lambda r, i: all_of(s.awaits(r, i), differ(i, j)),
@@ -127,13 +129,13 @@ def complete_load(w: Vocabulary, s: State, p: Parameters) -> Effect:
         ),
         after=replace(
             s,
-            **released(device(s)._replace(key=lambda d: pick(p.publish(d), key_of(d), s.device_key(d))), freed).device(),
+            **released(
+                device(s)._replace(key=lambda d: pick(p.publish(d), key_of(d), s.device_key(d))), freed
+            ).device(),
             **released(host(s), host_freed).host(),
             reported=_credited(s, p),
             view=lambda i: pick(i == j, w.gone, s.view(i)),
-            computed=lambda x, d: any_of(
-                s.computed(x, d), all_of(x == r, s.awaits(r, j), s.job_device(j, d))
-            ),
+            computed=lambda x, d: any_of(s.computed(x, d), all_of(x == r, s.awaits(r, j), s.job_device(j, d))),
             awaits=lambda x, i: all_of(s.awaits(x, i), differ(i, j)),
         ),
         promises=(enough(device(s), "D", freed), enough(host(s), "H", host_freed)),

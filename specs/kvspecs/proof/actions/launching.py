@@ -199,7 +199,9 @@ def _flushed(w: Vocabulary, s: State, p: Parameters, written: Term, queued_load:
         launched_only,
         clause("flushed-stays-so", "JW", lambda j, v: all_of(pending(s, j, v), s.flushed(j))),
         clause(
-            "store-before-compute", "JWD", lambda j, v, d: all_of(store(j, v), s.job_device(j, d), p.compute, written(d))
+            "store-before-compute",
+            "JWD",
+            lambda j, v, d: all_of(store(j, v), s.job_device(j, d), p.compute, written(d)),
         ),
         clause(
             "store-before-load",

@@ -157,8 +157,6 @@ def table_let_go(s: State, r: Term, phase: Term) -> Effect:
     )
 
 
-
-
 def finish(w: Vocabulary, s: State, p: Parameters) -> Effect:
     r = p.r
     effect = table_let_go(s, r, w.done)
@@ -171,7 +169,7 @@ def finish(w: Vocabulary, s: State, p: Parameters) -> Effect:
 
 
 def leave_running(w: Vocabulary, s: State, p: Parameters) -> Effect:
-    """Preempted, by the client or under pressure, it waits again, also for its stores; aborted, it is done."""
+    """Preempted, it waits again, also for its stores; aborted or stopped, it is done."""
     r, again = p.r, p.again
     effect = table_let_go(s, r, pick(again, w.waiting, w.done))
     effect = replace(effect, guard=(holds("runs", s.phase(r) == w.running),))
@@ -266,7 +264,7 @@ ACTIONS = (
     Action("Wake", ("Wake",), {"r": "R"}, wake),
     Action("Finish", ("Finish",), {"r": "R"}, finish),
     Action("AbortWaiting", ("Abort",), {"r": "R"}, abort_waiting),
-    Action("LeaveRunning", (*LEAVES, "PreemptUnderPressure"), {"r": "R", "again": "B"}, leave_running),
+    Action("LeaveRunning", (*LEAVES, "PreemptUnderPressure", "Stop"), {"r": "R", "again": "B"}, leave_running),
     Action("LeaveLoaded", LEAVES, {"r": "R", "again": "B"}, leave_loaded),
     Action("LeaveQueuedLoad", LEAVES, {"r": "R", "j": "J", "again": "B"}, leave_queued_load),
     Action("LeaveLoadInFlight", LEAVES, {"r": "R", "j": "J", "again": "B"}, leave_load_in_flight),

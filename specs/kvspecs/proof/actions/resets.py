@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from kvspecs.proof.action import Action, Clause, Effect, Parameters, holds
 from kvspecs.proof.counting import Union
-from kvspecs.proof.logic import Term, Unary, all_of, any_of, iff, implies, no, pick
+from kvspecs.proof.logic import Term, Unary, all_of, any_of, implies, no, pick
 from kvspecs.proof.pools import cleared, device, enough, host, released
-from kvspecs.proof.state import State, Vocabulary, keeps_references, live_load
+from kvspecs.proof.state import State, Vocabulary, keeps_references
 
 
 def _device_freed(w: Vocabulary, s: State, p: Parameters) -> Unary:
@@ -15,13 +15,7 @@ def _device_freed(w: Vocabulary, s: State, p: Parameters) -> Unary:
     c = s.counts
 
     def freed(d: Term) -> Term:
-        return (
-            c.looked_up(d)
-            + c.loading(d)
-            + c.draining(d)
-            + pick(p.keep, 0, c.idle(d))
-            + c.queued(d)
-        )
+        return c.looked_up(d) + c.loading(d) + c.draining(d) + pick(p.keep, 0, c.idle(d)) + c.queued(d)
 
     return freed
 

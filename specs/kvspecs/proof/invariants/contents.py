@@ -1,7 +1,7 @@
 """What blocks truly hold on every worker, and who may rely on it."""
 
 from kvspecs.proof.invariant import Invariant
-from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no
+from kvspecs.proof.logic import Term, all_of, differ, implies, no
 from kvspecs.proof.state import (
     State,
     Vocabulary,
@@ -32,9 +32,7 @@ def cached_on_host(w: Vocabulary, s: State, h: Term, x: Term) -> Term:
 
 
 def computed_in_table(w: Vocabulary, s: State, r: Term, d: Term, x: Term) -> Term:
-    return implies(
-        all_of(s.table(r, d), s.computed(r, d)), promised(s, d, x, s.stands_for(r, d), s.outdated(r))
-    )
+    return implies(all_of(s.table(r, d), s.computed(r, d)), promised(s, d, x, s.stands_for(r, d), s.outdated(r)))
 
 
 def awaited_writes(w: Vocabulary, s: State, d: Term, x: Term) -> Term:
@@ -118,7 +116,9 @@ INVARIANTS = (
     Invariant("step-reads", "SRDW", step_reads, "every step that is on its way reads what it was launched for", _READS),
     Invariant("store-reads", "JHW", store_reads, "a live store reads the key that it carries", _READS),
     Invariant("store-has-written", "JHW", store_has_written, "what it copied stays until it publishes", _PUBLISHED),
-    Invariant("load-has-written", "JHW", load_has_written, "what a live load copied stays until it publishes", _PUBLISHED),
+    Invariant(
+        "load-has-written", "JHW", load_has_written, "what a live load copied stays until it publishes", _PUBLISHED
+    ),
     Invariant("load-after-steps", "JDS", load_after_steps, "a load waits for those who wrote its target", _READS),
     Invariant("copied-after-steps", "JSW", copied_after_steps, "what has been copied has waited", _READS),
     Invariant("cached-not-loaded-into", "DJW", cached_not_loaded_into, "no stale load spoils a hit", _USE),

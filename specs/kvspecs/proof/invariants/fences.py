@@ -5,7 +5,7 @@ flushed (vLLM PR 41956). These are direct waits; `fence-before-reuse` of the exe
 """
 
 from kvspecs.proof.invariant import Invariant
-from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no
+from kvspecs.proof.logic import Term, all_of, any_of, implies, no
 from kvspecs.proof.state import State, Vocabulary, computing, in_share, live_store, pending
 
 _FENCE = "fence-before-reuse"
@@ -14,9 +14,7 @@ _FENCE = "fence-before-reuse"
 def store_and_compute(w: Vocabulary, s: State, j: Term, g: Term, d: Term, x: Term) -> Term:
     reads = all_of(pending(s, j, x), no(s.is_load(j)), s.job_device(j, d))
     source = s.stored_from(j, d)
-    before = any_of(
-        g == source, all_of(g < source, s.in_steps(source), s.writes(source, d)), s.step_waits_for(g, j)
-    )
+    before = any_of(g == source, all_of(g < source, s.in_steps(source), s.writes(source, d)), s.step_waits_for(g, j))
     return implies(all_of(reads, computing(s, g, x), s.writes(g, d)), before)
 
 
@@ -58,12 +56,13 @@ def store_and_load_on_host(w: Vocabulary, s: State, i: Term, j: Term, h: Term, x
     return implies(all_of(both, touch), any_of(s.waits_for_job(i, j), s.waits_for_job(j, i)))
 
 
-
 INVARIANTS = (
     Invariant("store-and-compute", "JSDW", store_and_compute, "who writes a store's source waits for it", _FENCE),
     Invariant("load-and-compute", "JSRDW", load_and_compute, "who uses a load's target waits for it", _FENCE),
     Invariant("read-and-load", "JSRDW", read_and_load, "what is read is not what a stale load left", _FENCE),
     Invariant("store-and-load", "JJDW", store_and_load_on_device, "copies of one device block are ordered", _FENCE),
-    Invariant("live-store-and-load", "JJDW", live_store_and_load, "what is stored is not what a stale load left", _FENCE),
+    Invariant(
+        "live-store-and-load", "JJDW", live_store_and_load, "what is stored is not what a stale load left", _FENCE
+    ),
     Invariant("host-store-and-load", "JJHW", store_and_load_on_host, "copies of one host block are ordered", _FENCE),
 )

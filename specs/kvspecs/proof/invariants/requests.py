@@ -63,7 +63,8 @@ def host_prefix(w: Vocabulary, s: State, r: Term, h: Term, k: Term) -> Term:
     return implies(
         all_of(s.pins_host(r, h), w.below(k, s.host_key(h))),
         any_of(
-            all_of(s.pins_device(r, at), s.device_key(at) == k), all_of(s.pins_host(r, host_at), s.host_key(host_at) == k)
+            all_of(s.pins_device(r, at), s.device_key(at) == k),
+            all_of(s.pins_host(r, host_at), s.host_key(host_at) == k),
         ),
     )
 
@@ -81,9 +82,7 @@ def awaited_job(w: Vocabulary, s: State, r: Term, j: Term) -> Term:
         all_of(s.phase(r) == w.loading, s.view(j) == w.live),
         all_of(not w.pins, s.phase(r) == w.draining, s.view(j) == w.abandoned),
     )
-    stores = all_of(
-        not w.pins, s.view(j) == w.live, differ(s.phase(r), w.loading), differ(s.phase(r), w.draining)
-    )
+    stores = all_of(not w.pins, s.view(j) == w.live, differ(s.phase(r), w.loading), differ(s.phase(r), w.draining))
     return implies(
         s.awaits(r, j),
         all_of(
@@ -108,16 +107,16 @@ def load_fills_table(w: Vocabulary, s: State, j: Term, d: Term) -> Term:
     waited = all_of(keeps_references(w, s, j), s.awaits(r, j))
     return implies(
         all_of(s.is_load(j), waited, s.job_device(j, d)),
-        all_of(
-            s.table(r, d), no(s.computed(r, d)), s.stands_for(r, d) == s.carries(j, s.host_of(j, d))
-        ),
+        all_of(s.table(r, d), no(s.computed(r, d)), s.stands_for(r, d) == s.carries(j, s.host_of(j, d))),
     )
 
 
 INVARIANTS = (
     Invariant("table-phase", "RD", table_phase, "only requests with blocks hold any, only waiting ones pin", _USE),
     Invariant("pins-phase", "RH", pins_phase, "only waiting requests pin, and what is pinned keeps its key", _PREFIX),
-    Invariant("no-draining", "R", no_draining, "under pinning an abandoned load owns its blocks itself", _USE, "pinning"),
+    Invariant(
+        "no-draining", "R", no_draining, "under pinning an abandoned load owns its blocks itself", _USE, "pinning"
+    ),
     Invariant("fresh-not-outdated", "R", fresh_not_outdated, "only running requests survive an `invalidate`", _READS),
     Invariant(
         "one-key-for-a-block", "RRD", one_key_for_a_block, "tables share only what is computed, as the same key", _READS
@@ -131,5 +130,7 @@ INVARIANTS = (
     Invariant("awaited-job", "RJ", awaited_job, "a request waits for its own unfinished jobs only (PR 48102)", _USE),
     Invariant("one-load", "RJJ", one_load, "and for one load at most", _USE),
     Invariant("load-is-awaited", "J", load_is_awaited, "a load that writes a request's blocks is waited for", _USE),
-    Invariant("load-fills-table", "JD", load_fills_table, "it writes blocks of that request that nobody reads yet", _USE),
+    Invariant(
+        "load-fills-table", "JD", load_fills_table, "it writes blocks of that request that nobody reads yet", _USE
+    ),
 )

@@ -2,7 +2,7 @@
 
 from kvspecs.proof.invariant import Invariant
 from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no
-from kvspecs.proof.state import State, Vocabulary, in_awaited, in_share, in_table, in_launched_step, written_by_awaited
+from kvspecs.proof.state import State, Vocabulary, in_awaited, in_launched_step, in_share, in_table, written_by_awaited
 
 _USE = "no-use-after-free"
 _READS = "reads-what-was-written"
