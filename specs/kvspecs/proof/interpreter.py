@@ -32,12 +32,14 @@ class NotSpecified(ValueError):
 
 
 def check_specified(machine: Machine) -> None:
-    """Raises NotSpecified for a contract or a scope beyond the specification: depth 2, and copies that fail."""
+    """Raises NotSpecified for what the specification lacks: depth 2, copies that fail, resets of one tier."""
     contract, scope = machine.setting.contract, machine.setting.scope
     if contract.depth > 1:
         raise NotSpecified(f"depth {contract.depth} is not in the specification; it has depth 1")
     if scope.failures or scope.partial_failures:
         raise NotSpecified("copies that fail are not in the specification")
+    if scope.tiers != ("all",):
+        raise NotSpecified("resets of one tier are not in the specification")
 
 
 class Occurrence(NamedTuple):
@@ -233,7 +235,7 @@ def _leave(setting: Setting, before: MachineState, action: Any, after: MachineSt
 
 
 def _reset(setting: Setting, before: MachineState, action: act.Reset, after: MachineState) -> Occurrence:
-    answer = answers_true(setting, after, action.meaning) if action.answer is None else action.answer
+    answer = answers_true(setting, after, action) if action.answer is None else action.answer
     heard = {
         job.id: [x for x, progress in enumerate(job.progress) if progress not in (REPORTED, LOST)]
         for job in before.jobs
