@@ -42,7 +42,7 @@ KINDS: Mapping[str, tuple[int, frozenset[str]]] = {
         12,
         frozenset(
             {"schedule", "admit", "grow", "preempt_pressure", "launch", "wake", "finish"}
-            | {"handle_output", "run", "report", "report_all"}
+            | {"handle_output", "run", "report", "report_all", "report_mark"}
         ),
     ),
     "arrivals": (3, frozenset({"submit"})),
@@ -51,7 +51,8 @@ KINDS: Mapping[str, tuple[int, frozenset[str]]] = {
     "resets": (1, frozenset({"reset"})),
     "faults": (
         1,
-        frozenset({"fail_copy", "fail_block", "duplicate_report", "lose_report", "forge_report", "free_twice"}),
+        frozenset({"fail_copy", "fail_block", "duplicate_report", "lose_report", "repeat_mark", "lose_mark"})
+        | {"forge_report", "free_twice"},
     ),
     REFUSED: (1, frozenset()),
 }

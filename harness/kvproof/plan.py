@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from kvmodel.contract import DISCIPLINES, AdmissionMode, Contract, Discipline, OutputFrom, StoreMode
+from kvmodel.contract import DISCIPLINES, AdmissionMode, Contract, Discipline, OutputFrom, Reports, StoreMode
 from kvmodel.scope import Scope
 from kvproof.job import Job
 from kvproof.scopes import parse_scope
@@ -24,6 +24,7 @@ class Instance(NamedTuple):
     store_mode: StoreMode = "eager"
     output_from: OutputFrom = "all"
     depth: int = 1
+    reports: Reports = "per-job"
 
 
 Instances = Mapping[Discipline, tuple[Instance, ...]]
@@ -85,6 +86,7 @@ CORNERS: Instances = {
         Instance("s1,meanings=evict,survivors=yes"),
         Instance("s1,prompts=a+a,host=2,resets=0,aborts=no"),
         Instance("s1,prompts=a,host=2,meanings=evict,tiers=device,aborts=no"),
+        Instance("s2,prompts=a,host=2,aborts=no,preempts=no,forgeries=1,failures=1", reports="marks"),
     ),
     "fencing": (
         Instance("s1,prompts=a,host=2"),
@@ -297,6 +299,7 @@ class Selection:
     output_from: OutputFrom | None = None
     depth: int | None = None
     admission: AdmissionMode | None = None
+    reports: Reports | None = None
     seed: int = 0
     nightly: bool = False
     require: str = ""
@@ -305,7 +308,7 @@ class Selection:
     @property
     def whole(self) -> bool:
         """Whether this is the whole plan for our own target: only then must everything be covered."""
-        modes = self.store_mode or self.output_from or self.depth or self.admission
+        modes = self.store_mode or self.output_from or self.depth or self.admission or self.reports
         narrowed = self.engines or self.scope or modes or self.device != "auto"
         return not narrowed and is_ours(self.target) and self.disciplines == DISCIPLINES
 
@@ -420,6 +423,7 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
             output_from=selection.output_from or instance.output_from,
             depth=selection.depth or instance.depth,
             admission=selection.admission or "whole",
+            reports=selection.reports or instance.reports,
         )
         for device in devices:
             yield Job(

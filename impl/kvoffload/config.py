@@ -9,6 +9,7 @@ Discipline = Literal["pinning", "fencing"]
 StoreMode = Literal["eager", "lazy"]
 OutputFrom = Literal["all", "first"]
 AdmissionMode = Literal["whole", "partial"]
+Reports = Literal["per-job", "marks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Config(Plain):
     depth          of the pipeline: steps that may await their output at once (count). 1: an output is handled before
                    the next step is launched. 2, asynchronous scheduling: the next step is launched meanwhile, on the
                    assumption that what the one before it computes will be there.
+    reports        what workers report. `per-job`: every job that they have copied. `marks`: of each stream, up to which
+                   job they have copied all (high-water marks)
     lazy_window    free device blocks, from the eviction end, that a lazy store examines (count; 0: all of them)
     admission      what a request must find to be admitted: room for its `whole` prompt; or, `partial`, for what is
                    loaded for it, or for one block if nothing is cached: it gets the others one by one as it runs.
@@ -41,6 +44,7 @@ class Config(Plain):
     depth: int = 1
     lazy_window: int = 0
     admission: AdmissionMode = "whole"
+    reports: Reports = "per-job"
 
     def __post_init__(self) -> None:
         if self.discipline not in ("pinning", "fencing"):
@@ -53,6 +57,8 @@ class Config(Plain):
             raise ValueError(f"depth {self.depth!r} does not exist; use 1 or 2")
         if self.admission not in ("whole", "partial"):
             raise ValueError(f"admission {self.admission!r} does not exist; use whole or partial")
+        if self.reports not in ("per-job", "marks"):
+            raise ValueError(f"reports {self.reports!r} do not exist; use per-job or marks")
         if self.device_blocks < 1 or self.host_blocks < 1 or self.workers < 1:
             raise ValueError("device_blocks, host_blocks and workers must be at least 1")
         if self.lazy_window < 0:

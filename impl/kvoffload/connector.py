@@ -14,7 +14,7 @@ from kvoffload.ids import Block, Failures, JobId, Key, Meaning, RequestId, Tiers
 from kvoffload.plain import Plain
 from kvoffload.plan import LaunchPlan, PlannedShare
 from kvoffload.request import Request
-from kvoffload.transfer_job import TransferJob
+from kvoffload.transfer_job import Direction, TransferJob
 
 
 class SchedulerOutput(NamedTuple):
@@ -110,6 +110,16 @@ class Connector(ABC, Plain):
 
         One output for each job, made as it is asked for: the scheduler takes in each before the next. UnknownJob if a
         job was never issued, ValueError for a failed pair that a job does not have: then nothing has changed.
+        """
+
+    @abstractmethod
+    def update_connector_mark(
+        self, worker: WorkerRank, direction: Direction, mark: JobId, failed: Failures
+    ) -> tuple[tuple[JobId, ...], Iterator[ConnectorOutput]]:
+        """One worker reports that it is done with every job of this direction up to `mark`, at any time, repeatedly.
+
+        Answers of which jobs that is news, and one output for each as `update_connector_output` does. UnknownJob if no
+        such job was issued, ValueError for a failed pair that a job does not have: then nothing has changed.
         """
 
     @abstractmethod

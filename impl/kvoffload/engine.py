@@ -1,10 +1,11 @@
 """The public control plane: commands in, plans and answers out. Plain data throughout, so that it pickles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kvoffload.block_pool import BlockPool
 from kvoffload.config import Config
+from kvoffload.connector import ConnectorOutput
 from kvoffload.connectors.fencing import FencingConnector
 from kvoffload.connectors.pinning import PinningConnector
 from kvoffload.connectors.transfers import TransferConnector
@@ -15,7 +16,7 @@ from kvoffload.request import Phase, Request
 from kvoffload.scheduler import Admission, Deferred, LookupResult, Scheduler
 from kvoffload.statistics import Statistics
 from kvoffload.step_report import Admitted, Event, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
-from kvoffload.transfer_job import JobState, TransferJob
+from kvoffload.transfer_job import Direction, JobState, TransferJob
 
 ALL_COPIED: Failures = {}
 """No copy failed."""
@@ -249,7 +250,22 @@ class Engine:
         pair that a job does not have.
         Reports may be late, repeated, or about jobs dropped long ago: those are counted and change nothing.
         """
-        for output in self.connector.update_connector_output(worker, jobs, failed):
+        self._take_in(self.connector.update_connector_output(worker, jobs, failed))
+
+    def report_mark(
+        self, worker: WorkerRank, direction: Direction, mark: JobId, failed: Failures = ALL_COPIED
+    ) -> tuple[JobId, ...]:
+        """This worker is done with every job of this direction up to `mark`. UnknownJob if no such job was issued.
+
+        failed: as of `report`, of any jobs; what is said of others than those that are news now is not looked at.
+        Answers of which jobs it is news: perhaps of none, since marks may be late, repeated, lost and overtaken.
+        """
+        news, outputs = self.connector.update_connector_mark(worker, direction, mark, failed)
+        self._take_in(outputs)
+        return news
+
+    def _take_in(self, outputs: Iterator[ConnectorOutput]) -> None:
+        for output in outputs:
             if output.settled is not None:
                 self.scheduler.settle(output.settled)
             self.scheduler.face_failures(output.unstored, output.unreadable)

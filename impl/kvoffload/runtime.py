@@ -1,28 +1,37 @@
 """An engine with its workers on one device: what a serving process runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from kvoffload.completions.marks import NO_MARK, WorkerMarks
 from kvoffload.devices.device import Device
 from kvoffload.engine import Engine
-from kvoffload.errors import NothingToLaunch, NotRunnable
+from kvoffload.errors import NothingToLaunch, NotRunnable, UnknownJob
 from kvoffload.ids import JobId, WorkerRank
 from kvoffload.plan import LaunchPlan
 from kvoffload.step_report import Event, Finished, OutputHandled, Reported, StepReport
+from kvoffload.transfer_job import Direction
 from kvoffload.worker import Worker
 
 
 class Runtime:
     """Joins the control plane with the workers. Everything that only the engine decides is called on `engine`.
 
+    marks: those of the workers, where an engine with `reports="marks"` goes on with workers that have a past.
+
     ValueError if the device has another number of workers than the engine.
     """
 
-    def __init__(self, engine: Engine, device: Device) -> None:
+    def __init__(self, engine: Engine, device: Device, marks: Sequence[WorkerMarks] | None = None) -> None:
         if device.workers != engine.config.workers:
             raise ValueError(f"the device has {device.workers} workers, the engine {engine.config.workers}")
         self.engine = engine
         self.device = device
-        self.workers = [Worker(rank, device) for rank in range(device.workers)]
+        ranks = range(device.workers)
+        if engine.config.reports == "marks":
+            own = [WorkerMarks.fresh() for _ in ranks] if marks is None else marks
+            self.workers = [Worker(rank, device, own[rank]) for rank in ranks]
+        else:
+            self.workers = [Worker(rank, device) for rank in ranks]
 
     def may_launch(self) -> bool:
         """Is every worker far enough to be given another step?
@@ -49,6 +58,15 @@ class Runtime:
         failed = self.workers[worker].collect(jobs)
         self.engine.report(worker, jobs, failed)
 
+    def deliver_mark(self, worker: WorkerRank, direction: Direction, mark: JobId) -> tuple[JobId, ...]:
+        """Report that one worker has got as far as this job. An older mark than its own is one that comes late.
+
+        Answers of which jobs that was news. UnknownJob and no effect on the engine if it has not got so far.
+        """
+        if mark > self.workers[worker].get_mark(direction):
+            raise UnknownJob(f"worker {worker} has not copied every {direction.lower()} up to job {mark}")
+        return self._state_mark(self.workers[worker], direction, mark)
+
     def can_handle_output(self) -> bool:
         """Has the awaited step run on the workers whose output ends it?"""
         step = self.engine.can_handle_output_of()
@@ -67,15 +85,36 @@ class Runtime:
         """Take in whatever has happened: copies that have run on any worker, and awaited outputs. Never waits."""
         events: list[Event] = []
         for worker in self.workers:
-            finished = worker.get_finished()
-            if finished:
-                jobs = tuple(finished)
-                self.engine.report(worker.rank, jobs, finished)
-                events.append(Reported(worker.rank, jobs, tuple([job for job in jobs if finished[job]])))
+            events += self._reports(worker)
         while (step := self.engine.can_handle_output_of()) is not None and self.can_handle_output():
             self.engine.handle_output()
             events.append(OutputHandled(step))
         return tuple(events)
+
+    def _reports(self, worker: Worker) -> Iterator[Reported]:
+        """Report everything that has run on a worker. Marks are stated each time: so one that was lost is made good,
+        with a step or without one."""
+        if worker.marks is None:
+            finished = worker.get_finished()
+            if finished:
+                jobs = tuple(finished)
+                self.engine.report(worker.rank, jobs, finished)
+                yield Reported(worker.rank, jobs, tuple([job for job in jobs if finished[job]]))
+            return
+        for direction in Direction:
+            mark = worker.get_mark(direction)
+            if mark != NO_MARK:
+                failed = set(worker.marks.of(direction).failed)
+                jobs = self._state_mark(worker, direction, mark)
+                if jobs:
+                    yield Reported(worker.rank, jobs, tuple([job for job in jobs if job in failed]))
+
+    def _state_mark(self, worker: Worker, direction: Direction, mark: JobId) -> tuple[JobId, ...]:
+        """The engine takes the mark in, and with it what of the jobs up to it has failed; the worker learns of that."""
+        stream = worker.mark_of(direction)
+        news = self.engine.report_mark(worker.rank, direction, mark, stream.failed)
+        stream.taken_in(mark)
+        return news
 
     def schedule(self) -> StepReport:
         """One scheduling call of the engine, its launch (if any) handed to the workers."""

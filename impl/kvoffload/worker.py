@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from kvoffload import ordering
+from kvoffload.completions.marks import StreamMark, WorkerMarks
 from kvoffload.devices.device import Device
 from kvoffload.errors import UnknownJob
 from kvoffload.ids import Failures, JobId, WorkerRank
 from kvoffload.plan import LaunchPlan
+from kvoffload.transfer_job import Direction
 
 
 class Worker:
@@ -16,8 +18,10 @@ class Worker:
     all. None of these blocks: they enqueue, and the order between streams is in the operations themselves.
     """
 
-    def __init__(self, rank: WorkerRank, device: Device) -> None:
+    def __init__(self, rank: WorkerRank, device: Device, marks: WorkerMarks | None = None) -> None:
+        """marks: of its streams, where it reports marks; None: it reports single jobs."""
         self.rank = rank
+        self.marks = marks
         self.register_kv_caches(device)
 
     def register_kv_caches(self, device: Device) -> None:
@@ -41,6 +45,8 @@ class Worker:
         """Enqueue the loads of the launch."""
         for load in ordering.loads(self._launching()):
             self.device.enqueue(self.rank, load)
+            if self.marks is not None:
+                self.marks.loads.given(load.job)
 
     def compute(self) -> None:
         """Enqueue the forward pass of the launch, if it has one."""
@@ -53,11 +59,30 @@ class Worker:
         fenced.)"""
         for store in ordering.stores(self._launching()):
             self.device.enqueue(self.rank, store)
+            if self.marks is not None:
+                self.marks.stores.given(store.job)
         self._plan = None
 
     def get_finished(self) -> Failures:
         """Collect every job whose copies have run here, in the order in which they ran, with what of it failed."""
         return {job: self.device.collect(self.rank, job) for job in self.device.copied(self.rank)}
+
+    def get_mark(self, direction: Direction) -> JobId:
+        """Take in which copies of this direction have run here, and answer up to which job all have; NO_MARK: none.
+
+        It is the same answer until another copy has run, so that it can be given again. For workers that report marks.
+        """
+        stream = self.mark_of(direction)
+        for job in self.device.copied(self.rank):
+            if job in stream.pending:
+                stream.ran(job, self.device.collect(self.rank, job))
+        return stream.mark
+
+    def mark_of(self, direction: Direction) -> StreamMark:
+        """What a worker that reports marks knows of one of its streams."""
+        if self.marks is None:
+            raise RuntimeError("this worker reports single jobs, and has no marks")
+        return self.marks.of(direction)
 
     def collect(self, jobs: Sequence[JobId]) -> Failures:
         """Collect just these. UnknownJob, and none collected, if one has not run here or was collected before."""

@@ -11,6 +11,7 @@ from kvmodel.transfer_job import Pair
 
 Survivors = Literal["preempt", "keep"]
 Freed = Literal["device", "host", "request"]
+Repeated = Literal["last", "first"]
 
 
 class Submit(NamedTuple):
@@ -94,6 +95,14 @@ class Report(NamedTuple):
     job: int
 
 
+class ReportMark(NamedTuple):
+    """A worker reports a high-water mark: its copies of this stream (STORE or LOAD) have run up to that job."""
+
+    worker: int
+    stream: int
+    mark: int
+
+
 class Wake(NamedTuple):
     """A request whose load is complete becomes runnable."""
 
@@ -168,6 +177,21 @@ class LoseReport(NamedTuple):
     job: int
 
 
+class RepeatMark(NamedTuple):
+    """Fault: a mark that this worker has reported of a stream comes again: the `last` one, or the `first`."""
+
+    worker: int
+    stream: int
+    which: Repeated
+
+
+class LoseMark(NamedTuple):
+    """Fault: the mark that a worker reports of a stream does not arrive."""
+
+    worker: int
+    stream: int
+
+
 class ForgeReport(NamedTuple):
     """Fault: a worker reports a job id that was never issued."""
 
@@ -189,6 +213,7 @@ Action = (
     | Launch
     | Run
     | Report
+    | ReportMark
     | Wake
     | HandleOutput
     | PreemptUnderPressure
@@ -199,6 +224,8 @@ Action = (
     | Reset
     | DuplicateReport
     | LoseReport
+    | RepeatMark
+    | LoseMark
     | ForgeReport
     | FreeTwice
     | FailCopy
@@ -213,6 +240,7 @@ ACTIONS: tuple[type[Action], ...] = (
     Launch,
     Run,
     Report,
+    ReportMark,
     Wake,
     HandleOutput,
     PreemptUnderPressure,
@@ -223,13 +251,18 @@ ACTIONS: tuple[type[Action], ...] = (
     Reset,
     DuplicateReport,
     LoseReport,
+    RepeatMark,
+    LoseMark,
     ForgeReport,
     FreeTwice,
     FailCopy,
 )
 
 UNFAIR: frozenset[type[Action]] = frozenset(
-    (Submit, Preempt, Stop, Abort, Reset, DuplicateReport, LoseReport, ForgeReport, FreeTwice, FailCopy)
+    (
+        *(Submit, Preempt, Stop, Abort, Reset, FreeTwice, FailCopy),
+        *(DuplicateReport, LoseReport, RepeatMark, LoseMark, ForgeReport),
+    )
 )
 """What clients, the environment and sampled tokens may do and need not. Everything else happens if it can go on
 happening."""

@@ -8,12 +8,14 @@ Discipline = Literal["pinning", "fencing"]
 StoreMode = Literal["eager", "lazy"]
 OutputFrom = Literal["all", "first"]
 AdmissionMode = Literal["whole", "partial"]
+Reports = Literal["per-job", "marks"]
 
 DISCIPLINES: tuple[Discipline, ...] = ("pinning", "fencing")
 STORE_MODES: tuple[StoreMode, ...] = ("eager", "lazy")
 OUTPUT_FROM: tuple[OutputFrom, ...] = ("all", "first")
 DEPTHS: tuple[int, ...] = (1, 2)
 ADMISSIONS: tuple[AdmissionMode, ...] = ("whole", "partial")
+REPORTS: tuple[Reports, ...] = ("per-job", "marks")
 FAULTS: tuple[str, ...] = ("duplicate", "loss", "forgery", "double-free", "failure")
 
 
@@ -30,6 +32,8 @@ class Contract(NamedTuple):
     depth        of the pipeline: how many steps may await their output at once. 1: the output of a step is handled
                  before the next one is launched. 2, asynchronous scheduling: step N + 1 is launched before the output
                  of step N is handled, on the assumption that what N computes will be there (vLLM PR 45357).
+    reports      what workers say of their copies. `per-job`: that one job is copied. `marks`: of a stream, that all its
+                 jobs up to an id are (a high-water mark).
     environment  the faults that the engine promises to survive (a subset of FAULTS).
     admission    `whole`: a request is admitted with room for all of its prompt. `partial`: with what it hits alone, or
                  one block if it hits nothing; it grows block by block as it runs. Then requests can each hold a part
@@ -42,6 +46,7 @@ class Contract(NamedTuple):
     depth: int = 1
     environment: frozenset[str] = frozenset(FAULTS)
     admission: AdmissionMode = "whole"
+    reports: Reports = "per-job"
 
     @property
     def pins(self) -> bool:
@@ -54,6 +59,10 @@ class Contract(NamedTuple):
     @property
     def partial(self) -> bool:
         return self.admission == "partial"
+
+    @property
+    def marks(self) -> bool:
+        return self.reports == "marks"
 
 
 def validated(contract: Contract) -> Contract:
@@ -68,6 +77,8 @@ def validated(contract: Contract) -> Contract:
         raise BadScope(f"depth {contract.depth!r} does not exist; use 1 or 2")
     if contract.admission not in ADMISSIONS:
         raise BadScope(f"admission {contract.admission!r} does not exist; use whole or partial")
+    if contract.reports not in REPORTS:
+        raise BadScope(f"reports {contract.reports!r} do not exist; use per-job or marks")
     unknown = contract.environment - set(FAULTS)
     if unknown:
         raise BadScope(f"fault {sorted(unknown)[0]!r} does not exist; use {', '.join(FAULTS)}")

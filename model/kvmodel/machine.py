@@ -20,6 +20,7 @@ from kvmodel.rules import (
     misuse,
     preempt,
     report,
+    report_mark,
     reset,
     run,
     stop,
@@ -50,6 +51,7 @@ RULES: dict[type[act.Action], Rule] = {
     act.Launch: Rule(launch.check, launch.apply),
     act.Run: Rule(run.check, run.apply),
     act.Report: Rule(report.check, report.apply),
+    act.ReportMark: Rule(report_mark.check, report_mark.apply),
     act.Wake: Rule(wake.check, wake.apply),
     act.HandleOutput: Rule(handle_output.check, handle_output.apply),
     act.PreemptUnderPressure: Rule(preempt.check_under_pressure, preempt.apply_under_pressure),
@@ -60,6 +62,8 @@ RULES: dict[type[act.Action], Rule] = {
     act.Reset: Rule(reset.check, reset.apply),
     act.DuplicateReport: Rule(report.check_duplicate, report.duplicate),
     act.LoseReport: Rule(report.check_lose, report.lose),
+    act.RepeatMark: Rule(report_mark.check_repeat, report_mark.repeat),
+    act.LoseMark: Rule(report_mark.check_lose, report_mark.lose),
     act.ForgeReport: Rule(report.check_forge, report.forge),
     act.FreeTwice: Rule(misuse.check, misuse.apply),
     act.FailCopy: Rule(fail_copy.check, fail_copy.apply),
@@ -93,14 +97,10 @@ class Machine:
         """Everything that the policy, the clients and the environment may do next, choices left to the policy."""
         setting = self.setting
         found: list[act.Action] = [act.Run(worker, stream) for worker, stream in runnable(state)]
-        for job in state.jobs:
-            for worker, progress in enumerate(job.progress):
-                if progress == COPIED:
-                    found.append(act.Report(worker, job.id))
-                    if state.faults_left.losses:
-                        found.append(act.LoseReport(worker, job.id))
-                elif progress == REPORTED and state.faults_left.duplicates:
-                    found.append(act.DuplicateReport(worker, job.id))
+        if setting.contract.marks:
+            found.extend(report_mark.offered(setting, state))
+        else:
+            self._reports(state, found)
         if handle_output.offered(setting, state):
             found.append(act.HandleOutput())
         for number, request in enumerate(state.requests):
@@ -115,6 +115,16 @@ class Machine:
         if any(state.faults_left):
             self._faults(state, found)
         return found
+
+    def _reports(self, state: State, found: list[act.Action]) -> None:
+        for job in state.jobs:
+            for worker, progress in enumerate(job.progress):
+                if progress == COPIED:
+                    found.append(act.Report(worker, job.id))
+                    if state.faults_left.losses:
+                        found.append(act.LoseReport(worker, job.id))
+                elif progress == REPORTED and state.faults_left.duplicates:
+                    found.append(act.DuplicateReport(worker, job.id))
 
     def _request_actions(self, state: State, number: int, phase: int, found: list[act.Action]) -> None:
         setting = self.setting
@@ -144,7 +154,8 @@ class Machine:
             found.append(act.Abort(number))
 
     def _faults(self, state: State, found: list[act.Action]) -> None:
-        if state.faults_left.duplicates and (retired := report.retired_job(state)) is not None:
+        once_more = state.faults_left.duplicates and not self.setting.contract.marks
+        if once_more and (retired := report.retired_job(state)) is not None:
             found.append(act.DuplicateReport(0, retired))
         if state.faults_left.forgeries:
             found.append(act.ForgeReport(0))

@@ -1,12 +1,13 @@
 """All planted bugs, in the order of reports."""
 
-from tests.bugs import completions, connectors, failures, orderings, pipelines, pools, scheduling
+from tests.bugs import completions, connectors, failures, high_water, orderings, pipelines, pools, scheduling
 from tests.bugs.bug import Bug
 
 BANK: tuple[Bug, ...] = (
     *pools.BUGS,
     *connectors.BUGS,
     *completions.BUGS,
+    *high_water.BUGS,
     *scheduling.BUGS,
     *pipelines.BUGS,
     *orderings.BUGS,

@@ -18,11 +18,12 @@ from kvoffload.operations import Content, Stream, Tier
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
 from kvoffload.scheduler import Deferred
-from kvoffload.transfer_job import JobState
+from kvoffload.transfer_job import Direction, JobState
 
 FILE = Path(__file__).with_name("cases.json")
 CASES: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
 NEVER_ISSUED = 7
+DIRECTIONS = {"store": Direction.STORE, "load": Direction.LOAD}
 
 
 class Played:
@@ -33,6 +34,7 @@ class Played:
         self.engine = Engine.create(Config(**case["config"]))
         self.runtime = Runtime(self.engine, device)
         self.prompts, self.totals = case["prompts"], case["totals"]
+        self.marks: dict[tuple[int, str], list[int]] = {}
         self.names, self.keys = case["requests"], case["keys"]
 
     def do(self, verb: str, args: list[Any]) -> bool | str | None:
@@ -45,6 +47,21 @@ class Played:
         if isinstance(answer, Deferred):
             return "Deferred"
         return answer if isinstance(answer, bool) else None
+
+    def report_mark(self, worker: int, stream: str, mark: int) -> None:
+        self.runtime.deliver_mark(worker, DIRECTIONS[stream], mark)
+        self.marks.setdefault((worker, stream), []).append(mark)
+
+    def repeat_mark(self, worker: int, stream: str, which: str) -> None:
+        said = self.marks[worker, stream]
+        self.engine.report_mark(worker, DIRECTIONS[stream], said[-1] if which == "last" else said[0])
+
+    def forge_report(self, worker: int) -> None:
+        never = self.engine.connector.next_job + NEVER_ISSUED
+        if self.engine.config.reports == "marks":
+            self.engine.report_mark(worker, Direction.STORE, never)
+        else:
+            self.engine.report(worker, [never])
 
     def free_twice(self, what: str) -> None:
         if what == "request":
@@ -113,6 +130,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "schedule": lambda p: p.runtime.schedule(),
     "run": lambda p, worker, stream: p.device.run(worker, Stream(stream)),
     "report": lambda p, worker, job: p.runtime.deliver(worker, [job]),
+    "report_mark": lambda p, *mark: p.report_mark(*mark),
     "report_all": lambda p, worker: p.runtime.deliver(worker, sorted(p.device.copied(worker))),
     "wake": lambda p, request: p.engine.wake(request),
     "handle_output": lambda p: p.runtime.handle_output(),
@@ -124,7 +142,9 @@ VERBS: dict[str, Callable[..., object]] = {
     "fail_block": lambda p, worker, stream, position: p.device.run_failing(worker, Stream(stream), (position,)),
     "duplicate_report": lambda p, worker, job: p.engine.report(worker, [job]),
     "lose_report": lambda p, worker, job: p.device.collect(worker, job),
-    "forge_report": lambda p, worker: p.engine.report(worker, [p.engine.connector.next_job + NEVER_ISSUED]),
+    "repeat_mark": lambda p, *mark: p.repeat_mark(*mark),
+    "lose_mark": lambda p, worker, stream: p.runtime.workers[worker].get_mark(DIRECTIONS[stream]),
+    "forge_report": lambda p, worker: p.forge_report(worker),
     "free_twice": lambda p, what: p.free_twice(what),
 }
 

@@ -34,6 +34,7 @@ from kvproof.job import Job, load_engine
 from kvproof.report.failure_text import failure_text
 from kvproof.scopes import SCOPES
 from kvproof.targets import command, kvoffload_soak
+from kvproof.targets.kvoffload_marks import COPIES, repeated
 from kvproof.targets.soaked import Setting
 from kvproof.trace import itf
 from kvproof.trace.trace import of_failure
@@ -93,7 +94,7 @@ def opened(monkeypatch: Patch) -> Opened:
 EVERYTHING = (
     *("loads", "stores", "loads_dropped", "stores_dropped", "device_hits", "finished", "drains"),
     *("resets", "resets_answered_False", "aborts", "stopped", "preemptions", "preempted_under_pressure"),
-    *("refusals", "faults_refused", "repeated_reports"),
+    *("refusals", "faults_refused", "repeated_reports", "lost_marks"),
 )
 """What must have been done often enough to be counted."""
 
@@ -193,7 +194,8 @@ class Replayed:
         sizes = scope.device_blocks, scope.host_blocks, scope.workers
         self.keys = sequences(scope)
         self.ledger = Ledger.create(scope.workers, scope.device_blocks, scope.host_blocks)
-        self.runtime = Runtime(Engine.create(Config(contract.discipline, *sizes, *modes)), self.ledger)
+        config = Config(contract.discipline, *sizes, *modes, reports=contract.reports)
+        self.runtime = Runtime(Engine.create(config), self.ledger)
 
     def do(self, verb: str, args: Any) -> None:
         runtime, engine = self.runtime, self.runtime.engine
@@ -203,6 +205,12 @@ class Replayed:
             self.ledger.run(args[0], Stream(args[1]))
         elif verb == "report":
             runtime.deliver(args[0], [args[1]])
+        elif verb == "report_mark":
+            runtime.deliver_mark(args[0], COPIES[args[1]], args[2])
+        elif verb == "repeat_mark":
+            repeated(engine, runtime.workers[args[0]], COPIES[args[1]], args[2])
+        elif verb == "lose_mark":
+            runtime.workers[args[0]].get_mark(COPIES[args[1]])
         elif verb == "duplicate_report":
             engine.report(args[0], [args[1]])
         elif verb == "preempt_pressure":

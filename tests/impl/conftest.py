@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kvoffload.config import AdmissionMode, Config, Discipline, OutputFrom, StoreMode
+from kvoffload.config import AdmissionMode, Config, Discipline, OutputFrom, Reports, StoreMode
 from kvoffload.devices.ledger import Ledger
 from kvoffload.engine import Engine
 from kvoffload.operations import Stream
@@ -73,8 +73,10 @@ def serving() -> Callable[..., Serving]:
         output_from: OutputFrom = "all",
         depth: int = 1,
         admission: AdmissionMode = "whole",
+        reports: Reports = "per-job",
     ) -> Serving:
-        modes = {"store_mode": store_mode, "output_from": output_from, "depth": depth, "admission": admission}
+        modes = {"store_mode": store_mode, "output_from": output_from, "depth": depth}
+        modes |= {"admission": admission, "reports": reports}
         return Serving(Config(discipline, device_blocks, host_blocks, workers, **modes))
 
     return make

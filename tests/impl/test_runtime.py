@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from kvoffload.config import Config, Discipline, OutputFrom, StoreMode
+from kvoffload.config import Config, Discipline, OutputFrom, Reports, StoreMode
 from kvoffload.devices.device import Device
 from kvoffload.devices.host import Host
 from kvoffload.devices.ledger import Ledger
@@ -17,11 +17,12 @@ from kvoffload.runtime import Runtime
 from kvoffload.step_report import StepReport
 
 MODES = [
-    (discipline, store_mode, output_from, depth)
+    (discipline, store_mode, output_from, depth, reports)
     for discipline in ("pinning", "fencing")
     for store_mode in ("eager", "lazy")
     for output_from in ("all", "first")
     for depth in (1, 2)
+    for reports in ("per-job", "marks")
 ]
 
 
@@ -67,20 +68,20 @@ def served(device: Device, config: Config, requests: int) -> Engine:
     return engine
 
 
-@pytest.mark.parametrize(("discipline", "store_mode", "output_from", "depth"), MODES)
+@pytest.mark.parametrize(("discipline", "store_mode", "output_from", "depth", "reports"), MODES)
 def test_on_the_free_running_ledger(
-    discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom, depth: int
+    discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom, depth: int, reports: Reports
 ) -> None:
-    config = Config(discipline, 6, 4, 2, store_mode, output_from, depth)
+    config = Config(discipline, 6, 4, 2, store_mode, output_from, depth, reports=reports)
     engine = served(Ledger.create(2, 6, 4, gated=False), config, 100)
     assert engine.connector.next_job > 20
 
 
-@pytest.mark.parametrize(("discipline", "store_mode", "output_from", "depth"), MODES)
+@pytest.mark.parametrize(("discipline", "store_mode", "output_from", "depth", "reports"), MODES)
 def test_with_threads_and_bytes(
-    discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom, depth: int
+    discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom, depth: int, reports: Reports
 ) -> None:
-    config = Config(discipline, 6, 4, 2, store_mode, output_from, depth)
+    config = Config(discipline, 6, 4, 2, store_mode, output_from, depth, reports=reports)
     engine = served(Host(2, 6, 4, delays=3), config, 25)
     assert engine.connector.next_job > 0
 

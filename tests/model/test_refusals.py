@@ -14,6 +14,7 @@ from kvmodel.actions import Action, Admission, Launching
 from kvmodel.transfer_job import LOAD, NONE, STORE, Pair
 
 PINNING, FENCING = Contract("pinning"), Contract("fencing")
+MARKS = Contract("pinning", reports="marks")
 
 SCOPE = Scope(device_blocks=4, host_blocks=2, workers=2, prompts=("ab", "ac", "ab"), resets=2)
 DECODING = SCOPE._replace(prompts=("ab", "cd"), decode=1)
@@ -361,6 +362,30 @@ REFUSALS = [
         act.FreeTwice("host"),
         "free-twice",
         "there is no host that was freed before",
+    ),
+    Refusal(
+        MARKS,
+        SCOPE,
+        X_HANDLED,
+        act.ReportMark(1, 1, 0),
+        "report",
+        "worker 1 reports mark 0 and has not copied all jobs up to it",
+    ),
+    Refusal(
+        MARKS,
+        SCOPE._replace(losses=1),
+        X_HANDLED,
+        act.LoseMark(1, 1),
+        "report",
+        "worker 1 has no mark to report that could be lost",
+    ),
+    Refusal(
+        MARKS,
+        SCOPE._replace(duplicates=1),
+        X_HANDLED,
+        act.RepeatMark(1, 1, "last"),
+        "duplicate-report",
+        "worker 1 has reported no mark that could be repeated",
     ),
 ]
 

@@ -114,21 +114,11 @@ def test_a_reset_that_does_not_answer_true_wants_a_cause() -> None:
     for told in (Answer(False), Refused("RuntimeError: no")):
         assert broken(Idle(REST, told), RESET) == "false-reset-has-a-cause"
         assert broken(Idle(SOUND, told), RESET) is None
-    lets_go = Judged(Idle(SOUND))
-    assert lets_go.perform(SCHEDULE)[1] is None
-    lets_go.target = Idle(REST, Answer(False))
-    assert lets_go.perform(RESET)[1] is None
-    assert lets_go.perform(RESET)[1] is not None
     assert broken(Idle(REST, Answer(True)), RESET) is None
 
 
 def test_at_rest_nobody_waits_and_nothing_is_held() -> None:
     assert broken(Idle(REST._replace(unfinished=(0,))), DRAIN) == "work-remaining-keeps-the-engine-stepping"
-    copied = Idle(REST._replace(host=Pool((0, 1), (0,))))
-    copied.workers.submit(0, 3, "store", [(1, 1)], waits_for_compute=False)
-    copied.workers.flush(0, {3})
-    copied.copies_own_blocks = False
-    assert broken(copied, DRAIN) == "work-remaining-keeps-the-engine-stepping"
     leaking = Pool((1, 1, 0), (2,), frozenset((0,)))
     assert broken(Idle(REST._replace(device=leaking)), DRAIN) == "owners-account-for-references"
     assert broken(Idle(REST._replace(host=Pool((0, 1), (0,)))), DRAIN) == "owners-account-for-references"

@@ -46,6 +46,7 @@ MACHINES = {
         ("deep first", Contract(discipline, output_from="first", depth=2), RICH._replace(decode=1, lookups=False)),
         ("failing", Contract(discipline), RICH._replace(host_blocks=3, failures=2, partial_failures=2)),
         ("partial", Contract(discipline, admission="partial"), RICH._replace(prompts=("ab", "cb"))),
+        ("marks", Contract(discipline, reports="marks"), RICH._replace(duplicates=1, failures=1)),
     )
 }
 
@@ -216,8 +217,11 @@ ONCE = Scope(device_blocks=2, host_blocks=1, workers=1, prompts=("ab",), preempt
 def test_the_reduced_search_finds_one_state_of_each_orbit(
     discipline: Discipline, scope: Scope, modes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    holds_each_orbit(Contract(discipline, **modes), scope, monkeypatch)
+
+
+def holds_each_orbit(contract: Contract, scope: Scope, monkeypatch: pytest.MonkeyPatch) -> None:
     """Same verdict; and the states of the search without renaming are, renamed, exactly those of the search with it."""
-    contract = Contract(discipline, **modes)
     machine = Machine(contract, scope)
     reduced, representatives = explored(machine)
     monkeypatch.setattr(graph, "canonical", lambda contract, state: state)
@@ -229,6 +233,22 @@ def test_the_reduced_search_finds_one_state_of_each_orbit(
     assert {canonical(contract, state) for state in states} == representatives
     assert whole.states >= reduced.states
     assert whole.depth >= reduced.depth
+
+
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+@pytest.mark.parametrize(
+    "scope",
+    [
+        ONCE._replace(duplicates=1, losses=1),
+        ONCE._replace(workers=2, prompts=("a",), host_blocks=2),
+        ONCE._replace(device_blocks=3, decode=1, resets=0, duplicates=1),
+        ONCE._replace(device_blocks=1, prompts=("a", "b", "a"), aborts=False, resets=0),
+    ],
+)
+def test_the_same_where_workers_report_marks(
+    discipline: Discipline, scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holds_each_orbit(Contract(discipline, reports="marks"), scope, monkeypatch)
 
 
 def test_without_renaming_a_bug_is_found_at_the_same_depth(monkeypatch: pytest.MonkeyPatch) -> None:

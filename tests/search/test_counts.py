@@ -42,6 +42,7 @@ MODES_OF_S1 = {
     "lazy": ((56, 132), (102, 280)),
     "first": ((206, 531), (846, 2539)),
     "depth": ((919, 3003), (1711, 6040)),
+    "marks": ((866, 3738), (581, 2471)),
     "lookups": ((448, 1536), (942, 3035)),
     "decode": ((1104, 3413), (2895, 9806)),
     "pressure": ((3251, 7478), (10_579, 29_348)),
@@ -125,6 +126,7 @@ def test_every_action_is_taken_by_the_mode_that_needs_it(discipline: Discipline)
     """Which actions the base takes, and which only a mode does."""
     base = {"Submit", "Admit", "Launch", "Run", "Report", "HandleOutput", "Preempt", "Finish", "Abort", "Reset", "Wake"}
     only_in = {
+        "marks": {"ReportMark", "RepeatMark", "LoseMark"},
         "lookups": {"Lookup", "ReleaseLookup"},
         "tiers": {"Lookup", "ReleaseLookup"},
         "decode": {"Grow"},

@@ -216,7 +216,8 @@ class Case(NamedTuple):
 
 def vocabulary(scope: Scope) -> dict[str, Command]:
     """Every command of a scope by its words in reports."""
-    numbers = {"request": len(scope.prompts), "worker": scope.workers, "job": JOBS, "position": BLOCKS_OF_A_JOB}
+    numbers = {"request": len(scope.prompts), "worker": scope.workers, "position": BLOCKS_OF_A_JOB}
+    numbers |= {"job": JOBS, "mark": JOBS}
     words: dict[str, Command] = {}
     for verb, parameters in VERBS.items():
         for args in product(*[p.values or range(numbers[p.name]) for p in parameters]):

@@ -23,7 +23,7 @@ from kvmodel.rules import launch, report
 from kvmodel.setting import Setting
 from kvmodel.state import job_with, with_job, with_request
 from kvmodel.tiers import Tiers
-from kvmodel.transfer_job import LIVE, LOAD, NONE, REPORTED, STORE
+from kvmodel.transfer_job import COPIED, LAUNCHED, LIVE, LOAD, NONE, REPORTED, STORE, Job
 
 Patch = pytest.MonkeyPatch
 
@@ -259,6 +259,48 @@ def a_repeated_report_publishes_again(patch: Patch) -> None:
         return after._replace(host=after.host._replace(keys=(1, *after.host.keys[1:])))
 
     changed(patch, act.DuplicateReport, again)
+
+
+MARKS = Contract("pinning", reports="marks")
+
+
+@planted("DESIGN 3.5: a mark of that stream", MARKS, S1._replace(prompts=("a",), host_blocks=2), "workers-agree", 16)
+def a_mark_covers_both_streams(patch: Patch) -> None:
+    def either(state: State, worker: int, stream: int, mark: int) -> tuple[Job, ...]:
+        return tuple(job for job in state.jobs if job.id <= mark and job.progress[worker] in (LAUNCHED, COPIED))
+
+    patch.setattr("kvmodel.rules.report_mark.covered", either)
+
+
+@planted("DESIGN 3.5: reports name workers", MARKS, S2._replace(preempts=False), "workers-agree", 6)
+def the_mark_of_one_worker_counts_for_all(patch: Patch) -> None:
+    patch.setattr("kvmodel.rules.report.is_complete", lambda job: True)
+
+
+@planted(
+    "DESIGN 3.5: a mark covers all up to it",
+    MARKS,
+    TINY._replace(device_blocks=2, host_blocks=2),
+    "stale-completions-change-nothing",
+    12,
+)
+def a_mark_completes_only_the_job_that_it_names(patch: Patch) -> None:
+    def named(setting: Setting, state: State, action: act.ReportMark) -> State:
+        job = job_with(state, action.mark)
+        return state if job is None else report.credited(setting, state, job, action.worker)
+
+    patch.setitem(RULES, act.ReportMark, Rule(RULES[act.ReportMark].check, named))
+
+
+@planted("DESIGN 3.5: a repeat is a no-op", MARKS, S1._replace(duplicates=1), "stale-completions-change-nothing", 9)
+def a_repeated_mark_covers_what_still_runs(patch: Patch) -> None:
+    def covers(setting: Setting, before: State, action: act.RepeatMark, after: State) -> State:
+        for job in after.jobs:
+            if job.direction == action.stream:
+                after = report.credited(setting, after, job, action.worker)
+        return after
+
+    changed(patch, act.RepeatMark, covers)
 
 
 @planted("DESIGN 3: a wake keyed by request", PINNING, SWAP, "fence-before-reuse", 20)

@@ -23,6 +23,6 @@ def case(target: type[KVOffload], contract: Contract) -> type[unittest.TestCase]
 
 for target, discipline in product(RUNS, DISCIPLINES):
     for contract in turns(Contract(discipline)):
-        modes = contract.store_mode, contract.output_from, contract.depth, contract.admission
-        name = "".join(str(word).capitalize() for word in (target.__name__, discipline, *modes))
+        modes = contract.store_mode, contract.output_from, contract.depth, contract.admission, contract.reports
+        name = "".join(str(word).capitalize() for word in (target.__name__, discipline, *modes)).replace("-", "")
         globals()[f"Test{name}"] = case(target, contract)

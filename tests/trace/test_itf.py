@@ -40,7 +40,8 @@ def trace(*commands: Command) -> Trace:
 def arguments(verb: str) -> st.SearchStrategy[tuple[int | str, ...]]:
     if verb == "reset":
         return st.sampled_from(RESETS)
-    limits = {"request": len(SCOPE.prompts) - 1, "worker": SCOPE.workers - 1, "job": 10_000, "position": 9}
+    limits = {"request": len(SCOPE.prompts) - 1, "worker": SCOPE.workers - 1, "position": 9}
+    limits |= {"job": 10_000, "mark": 10_000}
     return st.tuples(*(st.sampled_from(p.values) if p.values else st.integers(0, limits[p.name]) for p in VERBS[verb]))
 
 

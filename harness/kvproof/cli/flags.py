@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from kvmodel.contract import ADMISSIONS, DEPTHS, DISCIPLINES, STORE_MODES, Discipline
+from kvmodel.contract import ADMISSIONS, DEPTHS, DISCIPLINES, REPORTS, STORE_MODES, Discipline
 from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
 from kvproof.budget import parse_budget
@@ -162,6 +162,13 @@ def add_selection(parser: Parser) -> None:
         type=_word("admission", ADMISSIONS),
         help="with room for the whole prompt, or for what is loaded alone (else as planned)",
     )
+    add(
+        "--reports",
+        metavar="|".join(REPORTS),
+        action=_Once,
+        type=_word("reports", REPORTS),
+        help="what workers report of their copies (else as planned)",
+    )
     add("--seed", metavar="N", action=_Once, type=_seed, default=0, help="of everything random (default 0)")
     add("--budget", metavar="TIME", action=_Once, type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
     add("--known", metavar="FILE", action=_Once, help="violations that are known, one id a line")
@@ -204,6 +211,7 @@ def selection(arguments: argparse.Namespace, engines: tuple[str, ...] = ()) -> S
         output_from=arguments.output_from,
         depth=None if arguments.depth is None else int(arguments.depth),
         admission=arguments.admission,
+        reports=arguments.reports,
         seed=arguments.seed,
         known=tuple(read_known(Path(arguments.known))) if arguments.known else (),
     )

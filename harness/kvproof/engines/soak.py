@@ -23,7 +23,7 @@ from kvmodel.tiers import TIERS
 from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
 from kvproof.search.modes import turns
-from kvproof.targets.command import FREEABLE, RESETS, Command
+from kvproof.targets.command import COPYING, FREEABLE, RESETS, Command
 from kvproof.targets.soaked import Setting, Soaked, Violation
 from kvproof.verdict import Result, Verdict
 
@@ -149,7 +149,7 @@ def _switching_often() -> Iterator[None]:
 def _setting(chance: random.Random, contract: Contract, episode: int, device: str) -> Setting:
     """Sizes at random; the modes take turns, so that each has its part of the plan."""
     modes = turns(contract)
-    for field in ("store_mode", "output_from", "depth", "admission"):
+    for field in ("store_mode", "output_from", "depth", "admission", "reports"):
         if getattr(contract, field) != Contract._field_defaults[field]:
             modes = [mode for mode in modes if getattr(mode, field) == getattr(contract, field)]
     device_blocks = min(chance.randint(4, 12), chance.randint(4, 12))
@@ -241,6 +241,7 @@ class _Client:
         self.chance = chance
         self.soaked = soaked
         self.workers = setting.scope.workers
+        self.marks = setting.contract.marks
         self.requests = len(setting.scope.prompts)
         self.submitted = 0
         self.changed = True
@@ -331,7 +332,13 @@ class _Client:
     def _misuse(self) -> None:
         worker = self.chance.randrange(self.workers)
         reported = self.soaked.reported()
-        if reported and self._happens(0.5):
+        if self.marks and self._happens(0.5):
+            stream = self.chance.choice(COPYING)
+            if self._happens(0.5):
+                self._do("repeat_mark", worker, stream, self.chance.choice(("last", "first")))
+            else:
+                self._do("lose_mark", worker, stream)
+        elif reported and not self.marks and self._happens(0.5):
             self._do("duplicate_report", *self.chance.choice(reported))
         elif self._happens(0.5):
             self._do("forge_report", worker)
@@ -358,7 +365,8 @@ def _failure(job: Job, episode: int, setting: Setting, soaked: Soaked, violation
     scope = setting.scope._replace(
         prompts=setting.scope.prompts[: max(1, verbs["submit"])],
         resets=verbs["reset"],
-        duplicates=verbs["duplicate_report"],
+        duplicates=verbs["duplicate_report"] + verbs["repeat_mark"],
+        losses=verbs["lose_mark"],
         forgeries=verbs["forge_report"],
         double_frees=verbs["free_twice"],
     )

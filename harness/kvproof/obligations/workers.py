@@ -38,14 +38,12 @@ class Share(NamedTuple):
 
 @dataclass(slots=True)
 class Copy:
-    """One worker's part of a transfer job. after: computes that must have run before it (count from the start); ran:
-    whether it has."""
+    """One worker's part of a transfer job. after: computes that must have run before it (count from the start)."""
 
     job: int
     direction: Direction
     pairs: tuple[tuple[int, int], ...]
     after: int
-    ran: bool = False
 
 
 class Misread(NamedTuple):
@@ -103,12 +101,11 @@ class Workers:
 
     def submit(
         self, worker: int, job: int, direction: Direction, pairs: Iterable[tuple[int, int]], waits_for_compute: bool
-    ) -> Copy:
+    ) -> None:
         """Queue a copy of (source, destination) blocks. It waits for the computes queued so far, or for none."""
         rank = self.ranks[worker]
-        copy = Copy(job, direction, tuple(pairs), rank.submitted if waits_for_compute else 0)
-        rank.copies(direction).append(copy)
-        return copy
+        after = rank.submitted if waits_for_compute else 0
+        rank.copies(direction).append(Copy(job, direction, tuple(pairs), after))
 
     def flush(self, worker: int, jobs: Collection[int]) -> None:
         """The host waits until these copies have run: so they do, with all that they wait for. Jobs that are not
@@ -143,7 +140,6 @@ class Workers:
         source, destination = (rank.device, rank.host) if copy.direction == "store" else (rank.host, rank.device)
         for read, written in copy.pairs:
             destination[written] = list(source[read])
-        copy.ran = True
         rank.copied.append(copy)
 
     def _compute(self, worker: int, rank: Worker, share: Share) -> None:
@@ -162,11 +158,6 @@ class Workers:
         """What was copied since the last call, in the order in which it ran: what a poll sees."""
         copied, self.ranks[worker].copied = self.ranks[worker].copied, []
         return copied
-
-    def collected(self, worker: int, copy: Copy) -> bool:
-        """Whether this copy has run, for a poll that asks for it alone; then it counts as reported."""
-        self.ranks[worker].copied = [other for other in self.ranks[worker].copied if other is not copy]
-        return copy.ran
 
     def unfinished(self) -> bool:
         """Whether any operation has not run, or any copy has not been collected."""

@@ -217,4 +217,6 @@ def _label(action: Action) -> tuple[object, ...]:
     """What makes two occurrences the same action for fairness: whose it is, not the names of its jobs."""
     if isinstance(action, act.Report):
         return ("Report", action.worker)
+    if isinstance(action, act.ReportMark):
+        return ("ReportMark", action.worker, action.stream)
     return act.key(action)

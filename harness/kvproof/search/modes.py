@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
-from kvmodel.contract import ADMISSIONS, DEPTHS, OUTPUT_FROM, STORE_MODES, Contract
+from kvmodel.contract import ADMISSIONS, DEPTHS, OUTPUT_FROM, REPORTS, STORE_MODES, Contract
 from kvmodel.scope import Scope
 from kvmodel.tiers import TIERS
 
@@ -74,10 +74,18 @@ def _tiered(scope: Scope) -> Scope:
     return scope._replace(tiers=("device", "host"), meanings=("evict",))
 
 
+def _marked(variant: Variant) -> Variant:
+    """Room for two stores at once, so that one mark covers several; marks that come again and marks that are lost."""
+    host = variant.scope.host_blocks + 1
+    scope = variant.scope._replace(prompts=("a",), host_blocks=host, aborts=False, duplicates=1, losses=1)
+    return variant._replace(contract=variant.contract._replace(reports="marks"), scope=scope)
+
+
 MODES: Mapping[str, Change] = {
     "lazy": _contract(lambda contract: contract._replace(store_mode="lazy")),
     "first": _contract(lambda contract: contract._replace(output_from="first")),
     "depth": _deep,
+    "marks": _marked,
     "lookups": _scope(lambda scope: scope._replace(lookups=True)),
     "decode": _scope(lambda scope: scope._replace(decode=1, device_blocks=scope.device_blocks + 1)),
     "pressure": _scope(_pressed),
@@ -110,6 +118,7 @@ def turns(contract: Contract) -> list[Contract]:
             output_from=output,
             depth=DEPTHS[(first + second + flip) % 2],
             admission=ADMISSIONS[(second + flip) % 2],
+            reports=REPORTS[(first + flip) % 2],
         )
         for flip in range(2)
         for first, store in enumerate(STORE_MODES)

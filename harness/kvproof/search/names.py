@@ -19,6 +19,12 @@ def with_names(action: Action, renaming: Renaming) -> Action:
             return act.LoseReport(renaming.workers[worker], _old(renaming, job))
         case act.DuplicateReport(worker, job):
             return act.DuplicateReport(renaming.workers[worker], _old(renaming, job))
+        case act.ReportMark(worker, stream, mark):
+            return act.ReportMark(renaming.workers[worker], stream, _old(renaming, mark))
+        case act.RepeatMark(worker, stream, which):
+            return act.RepeatMark(renaming.workers[worker], stream, which)
+        case act.LoseMark(worker, stream):
+            return act.LoseMark(renaming.workers[worker], stream)
         case _:
             return action
 

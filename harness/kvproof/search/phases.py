@@ -4,6 +4,7 @@ from kvmodel import Action, State
 from kvmodel import actions as act
 from kvmodel.launched_step import is_in_launched_step
 from kvmodel.request import PHASES
+from kvmodel.rules.report_mark import covered
 from kvmodel.state import job_with
 from kvmodel.streams import oldest_copy
 from kvmodel.transfer_job import DIRECTIONS, PROGRESS, VIEWS, Job
@@ -29,6 +30,12 @@ def pairs_of(state: State, action: Action) -> list[Label]:
         case act.Report(_, number) | act.LoseReport(_, number) | act.DuplicateReport(_, number):
             found = job_with(state, number)
             return [(name, "gone") if found is None else (name, *_job(found))]
+        case act.ReportMark(worker, stream, mark):
+            return [(name, *_job(job)) for job in covered(state, worker, stream, mark)]
+        case act.RepeatMark(_, stream, which):
+            return [(name, DIRECTIONS[stream], which)]
+        case act.LoseMark(worker, stream):
+            return [(name, *_job(job)) for job in covered(state, worker, stream, state.next_job)]
         case act.Reset(meaning, requests, tiers):
             named = () if tiers == "all" else (tiers,)
             return [(name, meaning, requests, *named, *phase) for phase in _all(state)]

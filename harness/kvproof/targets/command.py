@@ -50,6 +50,9 @@ _COPIES = Parameter("stream", STREAMS[1:])
 MEANINGS = ("invalidate", "evict")
 SURVIVORS = ("preempt", "keep")
 FREEABLE = ("device", "host", "request")
+COPYING = ("store", "load")
+"""Streams of which marks are reported."""
+
 
 RESETS = tuple(
     [
@@ -83,6 +86,7 @@ VERBS: Mapping[str, tuple[Parameter, ...]] = {
     "run": (_WORKER, Parameter("stream", STREAMS)),
     "report": (_WORKER, _JOB),
     "report_all": (_WORKER,),
+    "report_mark": (_WORKER, Parameter("stream", COPYING), Parameter("mark")),
     "wake": (_REQUEST,),
     "handle_output": (),
     # all of that which needs nobody to ask for it, until nothing is left to do
@@ -92,6 +96,8 @@ VERBS: Mapping[str, tuple[Parameter, ...]] = {
     "fail_block": (_WORKER, _COPIES, Parameter("position")),
     "duplicate_report": (_WORKER, _JOB),
     "lose_report": (_WORKER, _JOB),
+    "repeat_mark": (_WORKER, Parameter("stream", COPYING), Parameter("which", ("last", "first"))),
+    "lose_mark": (_WORKER, Parameter("stream", COPYING)),
     "forge_report": (_WORKER,),
     "free_twice": (Parameter("what", FREEABLE),),
 }
@@ -209,6 +215,12 @@ def describe(command: Command, scope: Scope) -> str:
             return f"report w{args[0]} job {args[1]} again"
         case "lose_report":
             return f"lose the report of w{args[0]} for job {args[1]}"
+        case "report_mark":
+            return f"report w{args[0]} {args[1]}s up to job {args[2]}"
+        case "repeat_mark":
+            return f"report w{args[0]} the {args[2]} mark of its {args[1]}s again"
+        case "lose_mark":
+            return f"lose the mark of w{args[0]}'s {args[1]}s"
         case "forge_report":
             return f"forge a report of w{args[0]} for a job that never was"
         case "free_twice":

@@ -17,7 +17,7 @@ from kvproof.targets.divergence import Divergence
 from kvproof.targets.outcome import MALFORMED, Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import FIELDS, View, expected
 from kvproof.targets.wellformed import oddity_of_actions, oddity_of_view
-from kvproof.targets.wording import action_of, reportable
+from kvproof.targets.wording import action_of, reports_of_all
 from kvspecs.catalogue import NAMES, STEPPING
 
 
@@ -30,6 +30,7 @@ class Explained(NamedTuple):
 
 ORDER: dict[type[Action], int] = {
     act.Report: 0,
+    act.ReportMark: 0,
     act.HandleOutput: 1,
     act.Finish: 2,
     act.Wake: 3,
@@ -74,7 +75,7 @@ def explain(
         return _accepted(command, intended)
     before, after = state, state
     taken: list[Action] = []
-    for action in _actions(state, command, intended, outcome):
+    for action in _actions(machine, state, command, intended, outcome):
         action = _bound(machine, after, action, exact)
         try:
             machine.check(after, action)
@@ -138,19 +139,20 @@ def _oddity(machine: Machine, command: Command, outcome: Answer) -> str:
     return odd
 
 
-def _actions(state: State, command: Command, intended: Action | None, outcome: Answer) -> list[Action]:
+def _actions(
+    machine: Machine, state: State, command: Command, intended: Action | None, outcome: Answer
+) -> list[Action]:
     """What the target did: the command's own action with the choices that were observed, and what came with it."""
     observed = outcome.observed
     if command.verb == "report_all":
-        worker = int(command.args[0])
-        own: list[Action] = [act.Report(worker, job) for job in reportable(state, worker)]
+        own = reports_of_all(machine, state, int(command.args[0]))
     elif isinstance(intended, act.Reset):
         own = [intended._replace(answer=bool(outcome.value))]
     elif intended is None or command.verb == "schedule":
         own = []
     else:
         own = [next((action for action in observed if _stands_for(action, intended)), intended)]
-    said = (act.Report, act.Reset)  # by the command
+    said = (act.Report, act.ReportMark, act.Reset)  # by the command
     others = [a for a in observed if not own or not (a is own[0] or (isinstance(a, said) and isinstance(own[0], said)))]
     return own + _in_order(others)
 

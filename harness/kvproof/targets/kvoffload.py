@@ -14,6 +14,7 @@ from kvmodel.streams import STREAMS
 from kvmodel.tiers import TIERS
 from kvmodel.transfer_job import ABANDONED, LIVE, LOAD, NONE, STORE
 from kvmodel.transfer_job import Pair as ModelPair
+from kvoffload.completions.marks import NO_MARK
 from kvoffload.config import Config
 from kvoffload.devices.device import Device, FailsOnDemand
 from kvoffload.devices.ledger import Ledger as LedgerDevice
@@ -28,8 +29,9 @@ from kvoffload.scheduler import Admission, Deferred
 from kvoffload.step_report import Admitted, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
 from kvoffload.transfer_job import Direction, JobState
 from kvproof.search.canonical import Renaming
-from kvproof.targets import kvoffload_control
+from kvproof.targets import kvoffload_control, kvoffload_marks
 from kvproof.targets.command import Command
+from kvproof.targets.kvoffload_marks import COPIES
 from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import JobView, ShareView, View
 
@@ -65,6 +67,7 @@ def config_of(setting: Setting) -> Config:
         depth=contract.depth,
         lazy_window=scope.lazy_window,
         admission=contract.admission,
+        reports=contract.reports,
     )
 
 
@@ -181,7 +184,17 @@ class KVOffload:
         self.runtime.deliver(worker, [job])
         return Answer()
 
+    def _report_mark(self, worker: int, stream: str, mark: int) -> Answer:
+        self.runtime.deliver_mark(worker, COPIES[stream], mark)
+        return Answer()
+
     def _report_all(self, worker: int) -> Answer:
+        if self.setting.contract.marks:
+            for direction in Direction:
+                mark = self.runtime.workers[worker].get_mark(direction)
+                if mark != NO_MARK:
+                    self.runtime.deliver_mark(worker, direction, mark)
+            return Answer()
         self.runtime.deliver(worker, sorted(self.device.copied(worker)))
         return Answer()
 
@@ -232,8 +245,20 @@ class KVOffload:
         self.device.collect(worker, job)
         return Answer()
 
+    def _repeat_mark(self, worker: int, stream: str, which: str) -> Answer:
+        kvoffload_marks.repeated(self.engine, self.runtime.workers[worker], COPIES[stream], which)
+        return Answer()
+
+    def _lose_mark(self, worker: int, stream: str) -> Answer:
+        self.runtime.workers[worker].get_mark(COPIES[stream])
+        return Answer()
+
     def _forge_report(self, worker: int) -> Answer:
-        self.engine.report(worker, [self.engine.connector.next_job + NEVER_ISSUED])
+        never = self.engine.connector.next_job + NEVER_ISSUED
+        if self.setting.contract.marks:
+            self.engine.report_mark(worker, Direction.STORE, never)
+        else:
+            self.engine.report(worker, [never])
         return Answer()
 
     def _free_twice(self, what: str) -> Answer:
@@ -256,6 +281,7 @@ class KVOffload:
         "schedule": _schedule,
         "run": _run,
         "report": _report,
+        "report_mark": _report_mark,
         "report_all": _report_all,
         "wake": _wake,
         "handle_output": _handle_output,
@@ -268,6 +294,8 @@ class KVOffload:
         "fail_block": _fail_block,
         "duplicate_report": _duplicate_report,
         "lose_report": _lose_report,
+        "repeat_mark": _repeat_mark,
+        "lose_mark": _lose_mark,
         "forge_report": _forge_report,
         "free_twice": _free_twice,
     }
@@ -383,15 +411,17 @@ class Ledger(KVOffload):
         return LedgerDevice.create(scope.workers, scope.device_blocks, scope.host_blocks, gated=True)
 
     def save(self) -> bytes:
-        return pickle.dumps((self.engine, self.device), protocol=5)
+        marks = [worker.marks for worker in self.runtime.workers] if self.setting.contract.marks else None
+        return pickle.dumps((self.engine, self.device, marks), protocol=5)
 
     def restore(self, snapshot: bytes) -> None:
         """Continue from a snapshot that `save` of the same setting has made in this process."""
-        engine, self.device = pickle.loads(snapshot)
-        self.runtime = Runtime(engine, self.device)
+        engine, self.device, marks = pickle.loads(snapshot)
+        self.runtime = Runtime(engine, self.device, marks)
 
     def control(self, renaming: Renaming) -> Hashable:
-        return kvoffload_control.canonical(self.engine, self.device, renaming)
+        marks = [worker.marks for worker in self.runtime.workers if worker.marks is not None]
+        return kvoffload_control.canonical(self.engine, self.device, marks, renaming)
 
 
 class Host(KVOffload):

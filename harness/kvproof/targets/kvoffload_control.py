@@ -5,12 +5,14 @@ every command and so adds nothing. FIELDS lists every field of every class: one 
 check, since a hidden variable that is left out is exactly how a bug hides (vLLM PR 48102).
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import fields
 
 from kvoffload.block_pool import BlockPool
+from kvoffload.completions.marks import StreamMark, WorkerMarks
 from kvoffload.connectors.fencing import FencingConnector
 from kvoffload.connectors.pinning import PinningConnector
+from kvoffload.connectors.transfers import TransferConnector
 from kvoffload.devices.ledger import Ledger, LedgerWorker
 from kvoffload.engine import Engine
 from kvoffload.launched_step import LaunchedShare, LaunchedStep
@@ -38,6 +40,8 @@ FIELDS: dict[type, set[str]] = {
     LaunchedStep: {"step", "shares"},
     LaunchedShare: {"first", "blocks", "left"},
     Ledger: {"workers", "gated", "misreads", "shards"},
+    WorkerMarks: {"stores", "loads"},
+    StreamMark: {"pending", "ahead", "failed", "mark"},
     LedgerWorker: {"device", "host", "computes", "stores", "loads", "unrun", "computed", "finished", "failed"},
 }  # fmt: skip
 
@@ -60,11 +64,11 @@ def check_fields() -> None:
 check_fields()
 
 
-def canonical(engine: Engine, ledger: Ledger, renaming: Renaming) -> Hashable:
+def canonical(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], renaming: Renaming) -> Hashable:
     """The whole hidden state; equal for two engines if and only if they differ in names, statistics, and what the view
-    shows alone."""
+    shows alone. marks: of the workers, where they report any."""
     scheduler, connector = engine.scheduler, engine.connector
-    names = _job_names(engine, ledger, renaming)
+    names = _job_names(engine, ledger, marks, renaming)
 
     def job_name(job: int) -> int:
         return names.get(job, NOWHERE)
@@ -112,6 +116,7 @@ def canonical(engine: Engine, ledger: Ledger, renaming: Renaming) -> Hashable:
                 for worker in renaming.workers
             ]
         ),
+        tuple([_marks(marks[worker], connector, names) for worker in renaming.workers]) if marks else (),
     )  # fmt: skip
 
 
@@ -119,7 +124,7 @@ NOWHERE = -(1 << 30)
 """The name of a job id that no table, request or stream holds."""
 
 
-def _job_names(engine: Engine, ledger: Ledger, renaming: Renaming) -> dict[int, int]:
+def _job_names(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], renaming: Renaming) -> dict[int, int]:
     """Names of all job ids that anything holds: the machine's for those in its table; those that left it, and that
     kvoffload has not let go of, are -1, -2, ... from the youngest on. Ages would do as well, and never recur."""
     held = set(engine.connector.jobs)
@@ -128,6 +133,8 @@ def _job_names(engine: Engine, ledger: Ledger, renaming: Renaming) -> dict[int, 
     for shard in ledger.shards:
         held |= shard.unrun
         held.update(shard.finished)
+    for worker in marks:
+        held.update(worker.stores.pending, worker.loads.pending)
     gone = sorted(held - renaming.jobs.keys(), reverse=True)
     return {**renaming.jobs, **{job: -1 - position for position, job in enumerate(gone)}}
 
@@ -185,4 +192,21 @@ def _shard(shard: LedgerWorker, next_step: int, generation: int, renaming: Renam
         tuple([copy(operation) for operation in shard.stores]),
         tuple([copy(operation) for operation in shard.loads]),
         tuple(sorted([(names.get(job, NOWHERE), shard.failed.get(job, ())) for job in shard.finished])),
+    )
+
+
+def _marks(marks: WorkerMarks, connector: TransferConnector, names: dict[int, int]) -> Hashable:
+    """Of each stream what its mark has not passed, which jobs in the scheduler's table it has, and how far it is beyond
+    all that were issued. Its number is a name: what matters is what it is compared with."""
+    return tuple(
+        [
+            (
+                tuple([names.get(job, NOWHERE) for job in stream.pending]),
+                tuple(sorted([names.get(job, NOWHERE) for job in stream.ahead])),
+                tuple(sorted([(names.get(job, NOWHERE), failed) for job, failed in stream.failed.items()])),
+                sum([job.id <= stream.mark and job.direction == direction for job in connector.jobs.values()]),
+                max(stream.mark - connector.next_job + 1, 0),
+            )
+            for stream, direction in ((marks.stores, "STORE"), (marks.loads, "LOAD"))
+        ]
     )

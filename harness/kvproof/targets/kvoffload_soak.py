@@ -29,7 +29,9 @@ from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
 from kvoffload.step_report import Admitted, Launched, Preempted, StepReport
+from kvoffload.transfer_job import Direction
 from kvproof.targets.command import Command, request_name
+from kvproof.targets.kvoffload_marks import COPIES, has_taken_in, repeated
 from kvproof.targets.kvoffload_soak_books import BookedJob, Books
 from kvproof.targets.kvoffload_soak_notes import note
 from kvproof.targets.soaked import Setting, Soaked, Violation
@@ -97,6 +99,7 @@ class KVOffload:
                 contract.depth,
                 scope.lazy_window,
                 contract.admission,
+                contract.reports,
             )
         )
         self._device = _device(setting, self._began)
@@ -118,6 +121,8 @@ class KVOffload:
             "wake": self._engine.wake,
             "handle_output": self._runtime.handle_output,
             "duplicate_report": self._duplicate_report,
+            "repeat_mark": self._repeat_mark,
+            "lose_mark": self._lose_mark,
             "forge_report": self._forge_report,
             "free_twice": self._free_twice,
         }
@@ -147,12 +152,23 @@ class KVOffload:
         return did
 
     def report(self, worker: int, jobs: Sequence[int]) -> None:
+        if self._engine.config.reports == "marks":
+            marks = {self._books.jobs[number].stream: number for number in sorted(jobs)}
+            for stream, mark in marks.items():
+                self._at = self._logged(Command("report_mark", (worker, stream, mark)))
+                deliver = partial(self._runtime.deliver_mark, worker, COPIES[stream], mark)
+                self._report(worker, self._books.owed(worker, stream, mark), deliver)
+            return
         for number in jobs:
             self._at = self._logged(Command("report", (worker, number)))
+        self._report(worker, jobs, lambda: self._runtime.deliver(worker, jobs))
+
+    def _report(self, worker: int, jobs: Sequence[int], deliver: Callable[[], object]) -> None:
+        """Have these jobs reported by `deliver`, and judge what comes of it."""
         batch = [self._books.jobs[number] for number in jobs]
         caches = ("device", self._engine.device_pool.cache), ("host", self._engine.host_pool.cache)
         before = [dict(cache.blocks) for _, cache in caches]
-        self._ask(lambda: self._runtime.deliver(worker, jobs))
+        self._ask(deliver)
         complete = self._books.reported(worker, jobs)
         for (tier, cache), cached in zip(caches, before, strict=True):
             of_tier = [job for job in batch if job.store is (tier == "host")]
@@ -174,7 +190,13 @@ class KVOffload:
         return {n: str(request.phase) for n, request in self._engine.requests.items() if request.phase != Phase.DONE}
 
     def copied(self) -> tuple[tuple[int, ...], ...]:
-        return self._ask(lambda: tuple(self._device.copied(worker) for worker in range(self._scope.workers)))
+        return self._ask(lambda: tuple(self._copied(worker) for worker in range(self._scope.workers)))
+
+    def _copied(self, worker: int) -> tuple[int, ...]:
+        if self._engine.config.reports == "per-job":
+            return self._device.copied(worker)
+        owed = [job.id for job in self._books.jobs.values() if job.launched and worker not in job.reported]
+        return tuple(number for number in owed if self._has_run(worker, number))
 
     def reported(self) -> Sequence[tuple[int, int]]:
         jobs = self._books.jobs
@@ -279,7 +301,8 @@ class KVOffload:
 
     def _has_run(self, worker: int, job: int) -> bool:
         """Asked only about jobs that this worker has not reported."""
-        return job in self._device.copied(worker)
+        direction = COPIES[self._books.jobs[job].stream]
+        return has_taken_in(self._runtime.workers[worker], direction, job) or job in self._device.copied(worker)
 
     def _finish(self, request: int) -> None:
         if self._engine.can_finish(request):
@@ -319,9 +342,28 @@ class KVOffload:
             )
         self.counts["repeated reports"] += 1
 
+    def _repeat_mark(self, worker: int, stream: str, which: str) -> bool:
+        """What was reported before changes nothing."""
+        before = pickle.dumps(self._engine.scheduler, pickle.HIGHEST_PROTOCOL)
+        did = repeated(self._engine, self._runtime.workers[worker], COPIES[stream], which)
+        if _changed(self._engine.scheduler, before):
+            raise Violation(
+                "stale-completions-change-nothing",
+                f"w{worker} reported a mark of its {stream}s again, and that changed the engine's state.",
+                "repeated mark",
+            )
+        self.counts["repeated reports"] += did
+        return did
+
+    def _lose_mark(self, worker: int, stream: str) -> None:
+        self._runtime.workers[worker].get_mark(COPIES[stream])
+        self.counts["lost marks"] += 1
+
     def _forge_report(self, worker: int) -> str:
         def forge() -> None:
             never = self._engine.connector.next_job
+            if self._engine.config.reports == "marks":
+                self._engine.report_mark(worker, Direction.STORE, never)
             known = [number for number in self._engine.jobs if worker in self._engine.jobs[number].awaiting][:1]
             self._engine.report(worker, [*known, never])
 

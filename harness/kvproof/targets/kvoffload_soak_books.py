@@ -54,8 +54,12 @@ class BookedJob:
     def host_blocks(self) -> list[int]:
         return [pair[1] if self.store else pair[0] for pair in self.pairs]
 
+    @property
+    def stream(self) -> str:
+        return "store" if self.store else "load"
+
     def __str__(self) -> str:
-        return f"job {self.id} ({self.view}, a {'store' if self.store else 'load'})"
+        return f"job {self.id} ({self.view}, a {self.stream})"
 
 
 class Books:
@@ -117,6 +121,14 @@ class Books:
                     )
                 storing.add(key)
             self._issue(BookedJob(store.job, True, tuple(store.pairs), None, launched=True))
+
+    def owed(self, worker: int, stream: str, mark: int) -> list[int]:
+        """What a mark says that this worker has copied and has not reported."""
+        return [
+            job.id
+            for job in self.jobs.values()
+            if job.launched and job.stream == stream and job.id <= mark and worker not in job.reported
+        ]
 
     def reported(self, worker: int, jobs: Sequence[int]) -> list[BookedJob]:
         """A worker reports these; answers the jobs that are complete with it."""

@@ -13,7 +13,7 @@ from kvmodel.transfer_job import ABANDONED, LAUNCHED, STORE
 from kvproof.targets.command import Command, request_name
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.side_by_side import as_state, choice_words, sides
-from kvproof.targets.view import View, expected
+from kvproof.targets.view import JobView, View, expected
 from kvspecs.catalogue import AGREEMENT, JUDGED, NAMES
 from kvspecs.property import Property
 
@@ -146,7 +146,9 @@ def _broken(
     setting = machine.setting
     if field == "runnable":
         return _unordered(after, view)
-    found = _reissued(before, after, view) or _miscompleted(action, after, view) or _dropped(machine, after, view)
+    found = (
+        _reissued(before, after, view) or _miscompleted(before, action, after, view) or _dropped(machine, after, view)
+    )
     if found is not None:
         return found
     seen = as_state(after, view)
@@ -176,13 +178,23 @@ def _reissued(before: State, after: State, view: View) -> tuple[str, str] | None
     return None
 
 
-def _miscompleted(action: Action | None, after: State, view: View) -> tuple[str, str] | None:
+def _miscompleted(before: State, action: Action | None, after: State, view: View) -> tuple[str, str] | None:
     """A completion that came before its last report, or did not come with it."""
-    if view.jobs is None or not isinstance(action, act.Report | act.DuplicateReport):
+    if view.jobs is None:
         return None
-    number = action.job
+    if isinstance(action, act.Report | act.DuplicateReport):
+        numbers: tuple[int, ...] = (action.job,)
+    elif isinstance(action, act.ReportMark | act.RepeatMark):
+        numbers = tuple(sorted({job.id for job in (*before.jobs, *after.jobs)}))
+    else:
+        return None
+    found = (_miscompleted_job(number, after, view.jobs) for number in numbers)
+    return next((named for named in found if named is not None), None)
+
+
+def _miscompleted_job(number: int, after: State, jobs: tuple[JobView, ...]) -> tuple[str, str] | None:
     right = {job.id: job for job in expected(after).jobs or ()}.get(number)
-    seen = {job.id: job for job in view.jobs}.get(number)
+    seen = {job.id: job for job in jobs}.get(number)
     if right is not None and seen is None:
         return "workers-agree", f"Job {number} is complete, and worker {right.awaiting[0]} has not reported it."
     if right is None and seen is not None and not seen.awaiting:
@@ -257,7 +269,7 @@ def _request_name(action: Action | None, after: State, view: View) -> tuple[str,
             return "every-request-can-finish", f"Request {who} still waits for job {lost}, which it must not wait for."
         if set(right.jobs) - set(seen.jobs):
             lost = min(set(right.jobs) - set(seen.jobs))
-            stale = isinstance(action, act.Report | act.DuplicateReport)
+            stale = isinstance(action, act.Report | act.ReportMark | act.DuplicateReport | act.RepeatMark)
             name = "stale-completions-change-nothing" if stale else "reads-what-was-written"
             return name, f"Request {who} does not wait for job {lost}, which is not complete."
         if right.phase != seen.phase:

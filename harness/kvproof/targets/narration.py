@@ -2,6 +2,7 @@
 
 from kvmodel import Action, Machine, State
 from kvmodel import actions as act
+from kvmodel.rules.report_mark import covered
 from kvmodel.state import job_with
 from kvmodel.streams import COMPUTE, oldest_compute, oldest_copy
 from kvmodel.transfer_job import DIRECTIONS, STORE, VIEWS
@@ -75,6 +76,13 @@ def _words(machine: Machine, before: State, action: Action, after: State) -> str
             published = _published(before, after, names)
             gone = job_with(after, number) is None
             return f"{VIEWS[reported.view]}{', complete' if gone else ''}{f', {published}' if published else ''}"
+        case act.ReportMark(worker, stream, mark):
+            jobs = covered(before, worker, stream, mark)
+            done = [str(job.id) for job in jobs if job_with(after, job.id) is None]
+            said = [f"job {', '.join(str(job.id) for job in jobs)}"]
+            if done:
+                said.append("complete" if len(done) == len(jobs) else f"{', '.join(done)} complete")
+            return ", ".join([*said, *filter(None, [_published(before, after, names)])])
         case act.HandleOutput():
             return _published(before, after, names)
         case act.Lookup(number):

@@ -50,6 +50,7 @@ class Setting(NamedTuple):
             f"{scope.workers} worker{'' if scope.workers == 1 else 's'}, {contract.store_mode} stores, output from "
             f"{'the first worker' if contract.output_from == 'first' else 'all workers'}, depth {contract.depth}, "
             f"{'partial admission, ' if contract.partial else ''}"
+            f"{'marks reported, ' if contract.marks else ''}"
             f"{'no delays' if self.delays is None else 'random delays'}"
         )
 

@@ -85,14 +85,15 @@ class StepTarget:
                    or was admitted, with the blocks that were chosen, and the launch. The kinds in any order, those of
                    one kind in the engine's.
     handle_output  the oldest launched step's output; `observed` may add who ended then
-    report, report_all   completions of one worker; `observed` may add who was woken
+    report, report_all   completions of one worker; `observed` may add who was woken. Where `reports` of the contract
+                   are marks, it is report_mark instead of report
     reset          the value is the engine's answer, True or False; a third argument only if the class has `tiers`
     run            the oldest operation of a worker's stream; an engine that cannot be held back lacks this verb,
                    and is fuzzed with an environment that runs copies when it likes
 
     What is asked of the scheduler decision by decision (lookup, admit, grow, launch, wake, finish) it does not have.
-    The faults (fail_copy, fail_block, duplicate_report, lose_report, forge_report, free_twice) are for those who add
-    them to `verbs`.
+    The faults (fail_copy, fail_block, duplicate_report, lose_report, repeat_mark, lose_mark, forge_report, free_twice)
+    are for those who add them to `verbs`.
 
     refusals  the exceptions by which the engine refuses, as documented; anything else that it raises is a violation
     """

@@ -56,8 +56,8 @@ def oddity_of_offers(setting: Setting, offers: frozenset[tuple[object, ...]]) ->
 def _action(setting: Setting, action: object) -> None:
     scope = setting.scope
     device, host = scope.device_blocks, scope.host_blocks
-    if isinstance(action, act.Run | act.Report | act.LoseReport | act.DuplicateReport | act.FailCopy):
-        _numbers((action.worker,), scope.workers, "worker")
+    if "worker" in getattr(action, "_fields", ()):
+        _numbers((getattr(action, "worker", None),), scope.workers, "worker")
     request = getattr(action, "request", None)
     if "request" in getattr(action, "_fields", ()):
         _numbers((request,), len(scope.prompts), "request")

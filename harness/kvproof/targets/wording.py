@@ -66,6 +66,12 @@ def command_of(action: Action) -> Command:
             return Command("duplicate_report", (worker, job))
         case act.LoseReport(worker, job):
             return Command("lose_report", (worker, job))
+        case act.ReportMark(worker, stream, mark):
+            return Command("report_mark", (worker, STREAMS[stream], mark))
+        case act.RepeatMark(worker, stream, which):
+            return Command("repeat_mark", (worker, STREAMS[stream], which))
+        case act.LoseMark(worker, stream):
+            return Command("lose_mark", (worker, STREAMS[stream]))
         case act.ForgeReport(worker):
             return Command("forge_report", (worker,))
         case act.FreeTwice(what):
@@ -100,6 +106,12 @@ def action_of(machine: Machine, state: State, command: Command) -> Action | None
             return act.DuplicateReport(int(args[0]), int(args[1]))
         case "lose_report":
             return act.LoseReport(int(args[0]), int(args[1]))
+        case "report_mark":
+            return act.ReportMark(int(args[0]), STREAMS.index(str(args[1])), int(args[2]))
+        case "repeat_mark":
+            return act.RepeatMark(int(args[0]), STREAMS.index(str(args[1])), cast(act.Repeated, args[2]))
+        case "lose_mark":
+            return act.LoseMark(int(args[0]), STREAMS.index(str(args[1])))
         case "forge_report":
             return act.ForgeReport(int(args[0]))
         case "free_twice":
@@ -116,13 +128,24 @@ def may_be_given(machine: Machine, state: State, command: Command) -> bool:
     return action is not None and any(act.key(action) == act.key(other) for other in machine.actions(state))
 
 
+_RATIONED = (
+    act.Reset
+    | act.DuplicateReport
+    | act.LoseReport
+    | act.RepeatMark
+    | act.LoseMark
+    | act.ForgeReport
+    | act.FreeTwice
+    | act.FailCopy
+)
+"""Actions of which a scope allows so many and no more."""
+
+
 def beyond_scope(machine: Machine, state: State, command: Command) -> str:
     """Why this reset or fault cannot happen: the scope has no more of them, or there is nothing that it could be about.
     Empty for everything else, whatever a target may make of it."""
     action = action_of(machine, state, command)
-    if isinstance(
-        action, act.Reset | act.DuplicateReport | act.LoseReport | act.ForgeReport | act.FreeTwice | act.FailCopy
-    ):
+    if isinstance(action, _RATIONED):
         try:
             machine.check(state, action)
         except Forbidden as forbidden:
@@ -133,3 +156,11 @@ def beyond_scope(machine: Machine, state: State, command: Command) -> str:
 def reportable(state: State, worker: int) -> tuple[int, ...]:
     """Jobs that a worker has copied and not reported, by id."""
     return tuple([job.id for job in state.jobs if job.progress[worker] == COPIED])
+
+
+def reports_of_all(machine: Machine, state: State, worker: int) -> list[Action]:
+    """How a worker reports everything that it has copied: job by job; or the marks of its stores and of its loads."""
+    if not machine.setting.contract.marks:
+        return [act.Report(worker, job) for job in reportable(state, worker)]
+    marks = {job.direction: job.id for job in state.jobs if job.progress[worker] == COPIED}
+    return [act.ReportMark(worker, stream, marks[stream]) for stream in sorted(marks)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from kvoffload.block_pool import BlockPool
-from kvoffload.completions import per_job
+from kvoffload.completions import marks, per_job
 from kvoffload.config import Config
 from kvoffload.connector import Connector, ConnectorOutput, SchedulerOutput, Settled
 from kvoffload.errors import NotBound
@@ -155,6 +155,13 @@ class TransferConnector(Connector):
         if job.failed and job.state is JobState.LIVE:
             return self._failed(job, settled)
         return ConnectorOutput(settled)
+
+    def update_connector_mark(
+        self, worker: WorkerRank, direction: Direction, mark: JobId, failed: Failures
+    ) -> tuple[tuple[JobId, ...], Iterator[ConnectorOutput]]:
+        per_job.validate(self.jobs, (mark,), {}, self.next_job)
+        news = marks.passed(self.jobs, direction, worker, mark)
+        return news, self.update_connector_output(worker, news, failed)
 
     def request_preempted(self, request: Request) -> bool:
         load = self._load_of(request)

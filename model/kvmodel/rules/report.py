@@ -53,6 +53,8 @@ def is_settled_now(job: Job) -> bool:
 
 
 def check(setting: Setting, state: State, action: actions.Report) -> None:
+    if setting.contract.marks:
+        raise Forbidden("report", f"worker {action.worker} reports a single job, and the contract has reports of marks")
     job = job_with(state, action.job)
     if job is None or job.progress[action.worker] != COPIED:
         raise Forbidden("report", f"worker {action.worker} reports job {action.job}, which it has not just copied")
@@ -61,7 +63,12 @@ def check(setting: Setting, state: State, action: actions.Report) -> None:
 def apply(setting: Setting, state: State, action: actions.Report) -> State:
     job = job_with(state, action.job)
     assert job is not None
-    job = _with_progress(job, action.worker, REPORTED)
+    return credited(setting, state, job, action.worker)
+
+
+def credited(setting: Setting, state: State, job: Job, worker: int) -> State:
+    """This worker has reported the job. If it was the last to do so, the job is complete."""
+    job = _with_progress(job, worker, REPORTED)
     if is_forgotten(job):
         return _kept_or_gone(state, job)
     if not is_complete(job):
@@ -144,7 +151,7 @@ def was_reported(state: State, worker: int, job_id: int) -> bool:
 def check_duplicate(setting: Setting, state: State, action: actions.DuplicateReport) -> None:
     if not state.faults_left.duplicates:
         raise Forbidden("faults", "no more reports may be repeated in this scope")
-    if not was_reported(state, action.worker, action.job):
+    if setting.contract.marks or not was_reported(state, action.worker, action.job):
         raise Forbidden("duplicate-report", f"worker {action.worker} never reported job {action.job}")
 
 

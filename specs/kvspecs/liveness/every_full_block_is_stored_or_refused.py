@@ -1,13 +1,14 @@
 """every-full-block-is-stored-or-refused."""
 
-from kvmodel.actions import Action, Report
+from kvmodel.actions import Action, Launch
 from kvmodel.policy import is_being_stored
 from kvmodel.prefix_cache import is_cached
 from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
 from kvmodel.state import State, job_with
-from kvmodel.transfer_job import LIVE, STORE, failed_positions
+from kvmodel.transfer_job import LIVE, STORE, Job, failed_positions
 from kvspecs.property import Broken, LivenessProperty, Property
+from kvspecs.safety.completions import reported_now
 
 
 def goal(setting: Setting, state: State) -> bool:
@@ -29,8 +30,12 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
     """A launch moves a request's cursor only over blocks that the host has or that are on their way there: what the
     cursor has passed is not offered again, so the goal cannot see it (vLLM PR 46972: a cursor that ran ahead). A store
     that failed was not refused: whoever has passed over what it carried steps back, and offers it again."""
-    if isinstance(action, Report):
-        return _given_up(setting, before, action, after)
+    for job in reported_now(before, action):
+        broken = _given_up(setting, job, after)
+        if broken:
+            return broken
+    if not isinstance(action, Launch):
+        return None
     for number, (old, new) in enumerate(zip(before.requests, after.requests, strict=True)):
         for key in setting.total_keys[number][old.stored : new.stored]:
             if not is_cached(before.host, key) and not is_being_stored(after, key):
@@ -39,9 +44,8 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
     return None
 
 
-def _given_up(setting: Setting, before: State, action: Report, after: State) -> Broken:
-    job = job_with(before, action.job)
-    if job is None or job.direction != STORE or job.view != LIVE or not job.failed or job_with(after, job.id):
+def _given_up(setting: Setting, job: Job, after: State) -> Broken:
+    if job.direction != STORE or job.view != LIVE or not job.failed or job_with(after, job.id):
         return None
     failed = {job.pairs[position].key for position in failed_positions(job)}
     for number, request in enumerate(after.requests):
@@ -60,5 +64,7 @@ PROPERTY = LivenessProperty(
     without=frozenset({"Finish", "PreemptUnderPressure"}),
 )
 
-PASSED_OVER = Property(PROPERTY.name, PROPERTY.sentence, on_step=on_step, actions=frozenset({"Launch", "Report"}))
+PASSED_OVER = Property(
+    PROPERTY.name, PROPERTY.sentence, on_step=on_step, actions=frozenset({"Launch", "Report", "ReportMark"})
+)
 """The same, where one step breaks it for good."""

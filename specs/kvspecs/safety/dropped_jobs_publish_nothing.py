@@ -1,15 +1,16 @@
 """dropped-jobs-publish-nothing."""
 
-from kvmodel.actions import Action, Report
+from kvmodel.actions import Action
 from kvmodel.setting import Setting
-from kvmodel.state import State, job_with
+from kvmodel.state import State
 from kvmodel.transfer_job import LIVE
 from kvspecs.property import Broken, Property
+from kvspecs.safety.completions import COMPLETIONS, reported_now
 
 
 def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
-    job = job_with(before, action.job) if isinstance(action, Report) else None
-    carried = {(pair.destination, pair.key) for pair in job.pairs} if job is not None and job.view == LIVE else set()
+    live = [job for job in reported_now(before, action) if job.view == LIVE]
+    carried = {(pair.destination, pair.key) for job in live for pair in job.pairs}
     for tier, old, new in (
         ("device", before.device.keys, after.device.keys),
         ("host", before.host.keys, after.host.keys),
@@ -25,5 +26,5 @@ PROPERTY = Property(
     "dropped-jobs-publish-nothing",
     "A completion publishes only what a live job has carried, where it has carried it.",
     on_step=on_step,
-    actions=frozenset({"Report", "DuplicateReport", "LoseReport", "ForgeReport"}),
+    actions=COMPLETIONS,
 )

@@ -1,19 +1,25 @@
 """failed-copies-are-never-published."""
 
-from kvmodel.actions import Action, Report
+from kvmodel.actions import Action
 from kvmodel.setting import Setting
 from kvmodel.state import State, job_with
 from kvmodel.transfer_job import LIVE, LOAD, NONE, Job, failed_positions
 from kvspecs.property import Broken, Property
+from kvspecs.safety.completions import reported_now
 
 
 def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
     """Judged when a live job with a failed copy is completed: nothing of it that failed is published or counted as
     loaded, and what could not be read is no longer offered."""
-    assert isinstance(action, Report)
-    job = job_with(before, action.job)
-    if job is None or job.view != LIVE or not job.failed or job_with(after, job.id) is not None:
-        return None
+    for job in reported_now(before, action):
+        if job.view == LIVE and job.failed and job_with(after, job.id) is None:
+            broken = _misused(setting, before, job, after)
+            if broken:
+                return broken
+    return None
+
+
+def _misused(setting: Setting, before: State, job: Job, after: State) -> Broken:
     tier, old, new = (
         ("device", before.device, after.device) if job.direction == LOAD else ("host", before.host, after.host)
     )
@@ -40,5 +46,5 @@ PROPERTY = Property(
     "What a copy failed to bring over, on any worker, is neither hit nor counted as loaded; what could not be read is "
     "not offered again.",
     on_step=on_step,
-    actions=frozenset({"Report"}),
+    actions=frozenset({"Report", "ReportMark"}),
 )

@@ -1,10 +1,11 @@
 """pinned-is-not-evicted."""
 
-from kvmodel.actions import Action, Report, Reset
+from kvmodel.actions import Action, Reset
 from kvmodel.setting import Setting
-from kvmodel.state import State, job_with
+from kvmodel.state import State
 from kvmodel.transfer_job import LIVE, LOAD, failed_positions
 from kvspecs.property import Broken, Property
+from kvspecs.safety.completions import reported_now
 
 
 def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
@@ -22,10 +23,12 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
 
 def _is_withdrawn(before: State, action: Action, tier: str, block: int) -> bool:
     """A load has just failed to read the host block: nobody is to hit it again (vLLM PR 49328)."""
-    job = job_with(before, action.job) if tier == "host" and isinstance(action, Report) else None
-    if job is None or job.direction != LOAD or job.view != LIVE:
-        return False
-    return any(job.pairs[position].source == block for position in failed_positions(job))
+    return tier == "host" and any(
+        job.pairs[position].source == block
+        for job in reported_now(before, action)
+        if job.direction == LOAD and job.view == LIVE
+        for position in failed_positions(job)
+    )
 
 
 PROPERTY = Property(

@@ -1,40 +1,55 @@
 """stale-completions-change-nothing."""
 
-from kvmodel.actions import Action, DuplicateReport, Report
-from kvmodel.owners import NOTHING, holding_of_job
+from kvmodel.actions import Action, DuplicateReport, RepeatMark, Report, ReportMark
+from kvmodel.owners import holding_of_job
+from kvmodel.request import DRAINING
 from kvmodel.setting import Setting
-from kvmodel.state import State, job_with
-from kvmodel.transfer_job import ABANDONED, LIVE, NONE, REPORTED
+from kvmodel.state import State
+from kvmodel.transfer_job import FORGOTTEN, LIVE, NONE
 from kvspecs.property import Broken, Property
+from kvspecs.safety.completions import REPORTS, completes, reported_now
 
 
 def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
-    """A repeated or forgotten completion releases nothing; the last one of an abandoned job its own pins, once."""
-    assert isinstance(action, Report | DuplicateReport)
-    job = job_with(before, action.job)
-    if isinstance(action, Report) and job is not None and job.view == LIVE:
+    """A repeated or forgotten completion releases nothing; the last one of an abandoned job its own pins, once. A mark
+    may bring stale completions along with others: it releases just what all of them hold."""
+    assert isinstance(action, Report | ReportMark | DuplicateReport | RepeatMark)
+    reported = reported_now(before, action)
+    live = [job.view == LIVE for job in reported]
+    if live and all(live):
         return None
-    if after.device.keys != before.device.keys or after.host.keys != before.host.keys:
-        return f"a stale completion of job {action.job} changed what can be hit"
-    pins = NOTHING
-    drained: tuple[int, ...] = ()
-    if isinstance(action, Report) and job is not None and job.view == ABANDONED:
-        others = [progress for worker, progress in enumerate(job.progress) if worker != action.worker]
-        if all(progress == REPORTED for progress in others):
-            pins = holding_of_job(setting.contract, job)
-            if job.request != NONE and job.id in before.requests[job.request].jobs:
-                drained = before.requests[job.request].table
+    if any(job.view == LIVE and job.failed for job in reported):
+        return None  # what failed may be withdrawn from lookups too: see failed-copies-are-never-published
+    if not any(live) and (after.device.keys != before.device.keys or after.host.keys != before.host.keys):
+        return f"{_words(action)} changed what can be hit"
+    device: tuple[int, ...] = ()
+    host: tuple[int, ...] = ()
+    for job in reported:
+        if job.view == FORGOTTEN or not completes(job, action.worker):
+            continue
+        pins = holding_of_job(setting.contract, job)
+        device, host = device + pins.device, host + pins.host
+        request = before.requests[job.request] if job.request != NONE else None
+        if request is not None and request.phase == DRAINING and job.id in request.jobs:
+            device += request.table
     for tier, old, new, own in (
-        ("device", before.device.refs, after.device.refs, pins.device + drained),
-        ("host", before.host.refs, after.host.refs, pins.host),
+        ("device", before.device.refs, after.device.refs, device),
+        ("host", before.host.refs, after.host.refs, host),
     ):
         for block, count in enumerate(old):
             if new[block] != count - own.count(block):
-                return (
-                    f"a stale completion of job {action.job} "
-                    f"moved {tier} block {block} from {count} to {new[block]} references"
-                )
+                return f"{_words(action)} moved {tier} block {block} from {count} to {new[block]} references"
     return None
+
+
+def _words(action: Report | ReportMark | DuplicateReport | RepeatMark) -> str:
+    match action:
+        case ReportMark(_, _, mark):
+            return f"mark {mark}, which reports what is stale,"
+        case RepeatMark():
+            return "a mark that came before"
+        case _:
+            return f"a stale completion of job {action.job}"
 
 
 PROPERTY = Property(
@@ -42,5 +57,5 @@ PROPERTY = Property(
     "The completion of an abandoned, forgotten, finished or unknown job publishes nothing, "
     "and releases its own pins once at most.",
     on_step=on_step,
-    actions=frozenset({"Report", "DuplicateReport"}),
+    actions=REPORTS,
 )

@@ -1,25 +1,31 @@
 """workers-agree."""
 
-from kvmodel.actions import Action, Report
+from kvmodel.actions import Action, Report, ReportMark
 from kvmodel.setting import Setting
 from kvmodel.state import State, job_with
-from kvmodel.transfer_job import FORGOTTEN, REPORTED
+from kvmodel.transfer_job import FORGOTTEN
 from kvspecs.property import Broken, Property
+from kvspecs.safety.completions import REPORTS, completes, reported_now
 
 
 def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
-    if not isinstance(action, Report):
+    if not isinstance(action, Report | ReportMark):
         return "a completion that no worker owed changed the job table" if after.jobs != before.jobs else None
-    job = job_with(before, action.job)
-    if job is None or job.view == FORGOTTEN:
-        return None
-    others = [progress for worker, progress in enumerate(job.progress) if worker != action.worker]
-    owed = any(progress != REPORTED for progress in others)
-    gone = job_with(after, job.id) is None
-    if gone and owed:
-        return f"job {job.id} was completed before every worker had reported it"
-    if not gone and not owed:
-        return f"job {job.id} was not completed although every worker has reported it"
+    reported = reported_now(before, action)
+    for job in reported:
+        if job.view == FORGOTTEN:
+            continue
+        owed = not completes(job, action.worker)
+        gone = job_with(after, job.id) is None
+        if gone and owed:
+            return f"job {job.id} was completed before every worker had reported it"
+        if not gone and not owed:
+            return f"job {job.id} was not completed although every worker has reported it"
+    if isinstance(action, ReportMark) and len(before.jobs) > len(reported):
+        known = {job.id for job in reported}
+        for job in before.jobs:
+            if job.id not in known and job_with(after, job.id) != job:
+                return f"a mark of worker {action.worker} changed job {job.id}, of which it says nothing new"
     return None
 
 
@@ -27,5 +33,5 @@ PROPERTY = Property(
     "workers-agree",
     "A job is completed once, when exactly the required workers have reported it.",
     on_step=on_step,
-    actions=frozenset({"Report", "DuplicateReport"}),
+    actions=REPORTS,
 )

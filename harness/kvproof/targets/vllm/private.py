@@ -47,8 +47,7 @@ def free_chunks(manager: Any) -> tuple[int, ...]:
 
 
 def hashes(block_pool: Any) -> Iterator[tuple[int, bytes]]:
-    """(block, hash with group id) of every block of a BlockPool that can be hit: some have a hash before that."""
-    cached = read(read(block_pool, "cached_block_hash_to_block"), "get_one_block")
+    """(block, hash with group id) of every cached block of a BlockPool."""
     for block in read(block_pool, "blocks"):
-        if block.block_hash is not None and cached(block.block_hash) is block:
+        if block.block_hash is not None:
             yield block.block_id, block.block_hash
