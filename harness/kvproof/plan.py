@@ -87,6 +87,7 @@ CORNERS: Instances = {
         Instance("s1,prompts=a+a,host=2,resets=0,aborts=no"),
         Instance("s1,prompts=a,host=2,meanings=evict,tiers=device,aborts=no"),
         Instance("s2,prompts=a,host=2,aborts=no,preempts=no,forgeries=1,failures=1", reports="marks"),
+        Instance("s1,prompts=aa,resets=0,aborts=no,lookups=yes,repeats=yes"),
     ),
     "fencing": (
         Instance("s1,prompts=a,host=2"),
@@ -235,6 +236,7 @@ ROWS: tuple[Row, ...] = (
         "fuzz",
         ("ledger", "host", "cuda"),
         check=both(FUZZED),
+        nightly=both("repeats"),
         foreign=both("fuzz"),
         options={"commands": 3000},
         exhaustive=False,

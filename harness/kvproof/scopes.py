@@ -29,6 +29,19 @@ SCOPES: Mapping[str, Scope] = {
         failures=2,
         partial_failures=1,
     ),
+    "repeats": Scope(
+        device_blocks=5,
+        host_blocks=4,
+        workers=2,
+        prompts=("aba", "aab", "bb", "abab", "a", "aaa", "ba", "aba"),
+        decode=1,
+        resets=2,
+        meanings=("invalidate", "evict"),
+        survivors=True,
+        lookups=True,
+        losses=1,
+        repeats=True,
+    ),
     "s7": Scope(device_blocks=4, host_blocks=3, workers=2, prompts=("ab", "ac"), resets=2),
 }
 """From small to large. A name is never given to another scope: results and traces name them."""
@@ -73,6 +86,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "failures": ("failures", _count),
     "partial_failures": ("partial_failures", _count),
     "lazy_window": ("lazy_window", _count),
+    "repeats": ("repeats", _flag),
 }
 """Word in the text form -> field of Scope, and how its value is read."""
 

@@ -33,6 +33,8 @@ class Config(Plain):
     lazy_window    free device blocks, from the eviction end, that a lazy store examines (count; 0: all of them)
     admission      what a request must find to be admitted: room for its `whole` prompt; or, `partial`, for what is
                    loaded for it, or for one block if nothing is cached: it gets the others one by one as it runs.
+    repeats        one key may stand at several positions of a request, which are then served by one block if it is
+                   cached. False: such a request is refused, since keys stand for whole prefixes.
     """
 
     discipline: Discipline
@@ -45,6 +47,7 @@ class Config(Plain):
     lazy_window: int = 0
     admission: AdmissionMode = "whole"
     reports: Reports = "per-job"
+    repeats: bool = False
 
     def __post_init__(self) -> None:
         if self.discipline not in ("pinning", "fencing"):

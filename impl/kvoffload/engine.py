@@ -97,6 +97,8 @@ class Engine:
 
         WrongPhase if the id was used before; ValueError if the keys make no sense or cannot fit into the device pool.
         """
+        if not self.config.repeats and len(set(total)) < len(total):
+            raise ValueError(f"request {request}: keys must differ from each other")
         self.scheduler.submit(request, prompt, total)
 
     def abort(self, request: RequestId) -> None:

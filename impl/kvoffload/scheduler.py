@@ -75,8 +75,8 @@ class Scheduler(Plain):
         keys = tuple(total)
         if not prompt or keys[: len(prompt)] != tuple(prompt):
             raise ValueError(f"request {request}: total must begin with the prompt, which must not be empty")
-        if min(keys) < 1 or len(set(keys)) < len(keys):
-            raise ValueError(f"request {request}: keys must be positive and differ from each other")
+        if min(keys) < 1:
+            raise ValueError(f"request {request}: keys must be positive")
         if len(keys) > self.device.size:
             raise ValueError(f"request {request} needs {len(keys)} device blocks of {self.device.size}: it cannot end")
         in_order = not self.requests or request > next(reversed(self.requests))
@@ -359,14 +359,14 @@ class Scheduler(Plain):
         """Device hits, how many fresh blocks are needed beside them, and how many are to be had.
 
         A hit that nobody references is still in the free queue, and must not be counted twice: it will be referenced,
-        so it is no block to take (vLLM does the same before it compares).
+        so it is no block to take (vLLM does the same before it compares). Nor twice where it is hit twice.
         """
         if request.pins is not None:
             need = self._reserve(request, len(request.pins.device), len(request.pins.host))
             return request.pins.device, need, self.device.free
         hits = self.device.cache.run(request.prompt)
         counts = self.device.counts
-        unreferenced = sum([not counts[block] for block in hits])
+        unreferenced = sum([not counts[block] for block in set(hits)])
         matched = self.connector.get_num_new_matched_tokens(request, len(hits)) if self.partial else None
         return hits, self._reserve(request, len(hits), matched or 0), self.device.free - unreferenced
 

@@ -29,6 +29,8 @@ class Scope(NamedTuple):
     duplicates, losses, forgeries, double_frees   how often each fault may occur (count)
     failures, partial_failures   how often a worker's copy of a job may fail: wholly, or in one of its blocks (count)
     lazy_window   free blocks from the eviction end that a lazy store examines (count; 0: all of them)
+    repeats       a symbol has one key wherever it stands, so that one block can stand at several positions of a table:
+                  what keys of whole prefixes never allow, and what sliding windows and placeholders bring about
     """
 
     device_blocks: int
@@ -51,6 +53,7 @@ class Scope(NamedTuple):
     failures: int = 0
     partial_failures: int = 0
     lazy_window: int = 0
+    repeats: bool = False
 
 
 def validated(scope: Scope) -> Scope:
@@ -105,6 +108,7 @@ def _check_tiers(scope: Scope) -> None:
 
 class Sequences(NamedTuple):
     """The keys of a scope. A key is a small positive int and stands for a block's whole prefix; 0 is `no key`.
+    In a scope with `repeats` it stands for the block's symbol alone.
 
     prompt  keys of each request's prompt, in order
     total   the same followed by the keys of its decoded blocks
@@ -117,7 +121,7 @@ class Sequences(NamedTuple):
 
 
 def sequences(scope: Scope) -> Sequences:
-    """The keys of every request; equal prefixes have equal keys."""
+    """The keys of every request; equal prefixes have equal keys, or with `repeats` equal symbols."""
     names: list[str] = []
 
     def key(prefix: str) -> int:
@@ -125,7 +129,7 @@ def sequences(scope: Scope) -> Sequences:
             names.append(prefix)
         return names.index(prefix) + 1
 
-    prompt = tuple(tuple(key(p[: n + 1]) for n in range(len(p))) for p in scope.prompts)
+    prompt = tuple(tuple(key(p[n] if scope.repeats else p[: n + 1]) for n in range(len(p))) for p in scope.prompts)
     total = tuple(
         keys + tuple(key(f"{p}+{n + 1}") for n in range(scope.decode))
         for p, keys in zip(scope.prompts, prompt, strict=True)

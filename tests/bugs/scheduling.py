@@ -243,6 +243,51 @@ BUGS = (
         commands=6,
     ),
     Bug(
+        id="repeated-hit-pinned-once",
+        kind="scheduler",
+        mechanism="A lookup references a block once that it has found for two positions.",
+        source="https://github.com/vllm-project/vllm/issues/42571",
+        file="scheduler.py",
+        old="""        for block in hits:
+            self.device.touch(block)
+        waiting.pins""",
+        new="""        for block in set(hits):
+            self.device.touch(block)
+        waiting.pins""",
+        discipline="pinning",
+        variant="s1,prompts=aa,repeats=yes,lookups=yes",
+        property="owners-account-for-references",
+        commands=6,
+    ),
+    Bug(
+        id="repeated-key-stored-twice",
+        kind="store",
+        mechanism="A key that stands twice in a request is stored twice in one job.",
+        source="https://github.com/vllm-project/vllm/pull/42959",
+        file="stores/eager.py",
+        old="            chosen.add(key)\n",
+        new="",
+        discipline="pinning",
+        variant="s1+repeats",
+        property="no-block-stored-twice-at-once",
+        commands=2,
+    ),
+    Bug(
+        id="repeated-source-matched-once",
+        kind="connector",
+        mechanism="A host block that is loaded into two positions is referenced once, and released twice.",
+        source="https://github.com/vllm-project/vllm/issues/42571",
+        file="connectors/transfers.py",
+        old="""        for block in matched:
+            self.host.touch(block)""",
+        new="""        for block in set(matched):
+            self.host.touch(block)""",
+        discipline="pinning",
+        variant="s1+repeats",
+        property="owners-account-for-references",
+        commands=8,
+    ),
+    Bug(
         id="admission-before-growth",
         kind="scheduler",
         mechanism="A new request is given the block that a running one was waiting for.",

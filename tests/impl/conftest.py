@@ -1,6 +1,7 @@
 """An engine with its workers on the ledger, and the few ways in which the tests here drive it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -74,9 +75,10 @@ def serving() -> Callable[..., Serving]:
         depth: int = 1,
         admission: AdmissionMode = "whole",
         reports: Reports = "per-job",
+        **others: Any,
     ) -> Serving:
         modes = {"store_mode": store_mode, "output_from": output_from, "depth": depth}
         modes |= {"admission": admission, "reports": reports}
-        return Serving(Config(discipline, device_blocks, host_blocks, workers, **modes))
+        return Serving(Config(discipline, device_blocks, host_blocks, workers, **modes, **others))
 
     return make

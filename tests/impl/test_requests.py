@@ -446,3 +446,51 @@ def test_a_request_that_loads_wakes_although_no_block_is_free(serving: Make, dis
     assert s.engine.device_pool.free == 0
     s.serve()
     assert all(request.phase is Phase.DONE for request in s.engine.requests.values())
+
+
+@both
+def test_a_key_at_two_positions_is_refused_unless_the_configuration_allows_it(
+    serving: Make, discipline: Discipline
+) -> None:
+    with pytest.raises(ValueError, match="request 1: keys must differ from each other"):
+        serving(discipline, 4, 4).engine.submit(1, (7, 7), (7, 7))
+    serving(discipline, 4, 4, repeats=True).engine.submit(1, (7, 7), (7, 7))
+
+
+@both
+def test_one_cached_block_serves_two_positions_and_counts_two_references(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 3, 4, repeats=True)
+    s.engine.submit(1, (7, 7), (7, 7))
+    s.serve()
+    s.engine.submit(2, (7, 7, 8), (7, 7, 8))
+    found = s.engine.lookup(2).device_blocks
+    assert len(found) == 2
+    assert len(set(found)) == 1
+    assert s.engine.device_pool.counts[found[0]] == 2
+    s.engine.release_lookup(2)
+    assert s.engine.device_pool.counts == [0, 0, 0]
+    s.engine.submit(3, (9,), (9,))
+    s.engine.admit(3)
+    assert s.engine.can_admit(2), "the hit is one free block of two, not both"
+    admission = s.engine.admit(2)
+    assert (admission.device_blocks, len(admission.fresh)) == (found, 1)
+    s.serve()
+    assert s.in_use() == (0, 0)
+    assert s.ledger.misreads == []
+
+
+@both
+def test_a_key_at_two_positions_is_stored_once_and_loaded_twice(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 2, 4, repeats=True)
+    s.engine.submit(1, (7, 7), (7, 7))
+    s.serve()
+    assert s.engine.host_pool.cache.keys.count(7) == 1
+    s.engine.submit(2, (8, 9), (8, 9))
+    s.serve()
+    s.engine.submit(3, (7, 7), (7, 7))
+    pairs = s.engine.admit(3).pairs
+    assert [len({pair.source for pair in pairs}), len({pair.destination for pair in pairs})] == [1, 2]
+    assert s.engine.host_pool.counts[pairs[0].source] == 2
+    s.serve()
+    assert s.in_use() == (0, 0)
+    assert s.ledger.misreads == []

@@ -77,6 +77,64 @@ EACH_HAS_A_PART = (
 )
 
 
+REPEATS = Scope(device_blocks=4, host_blocks=2, workers=1, prompts=("aab", "a"), repeats=True, lookups=True)
+AAB_IS_CACHED = (
+    *('submit x "aab"', "lookup x", "admit x", "launch", "run w0 compute", "handle output", "run w0 store"),
+    *("report w0 job 0", "preempt x", "lookup x"),
+)
+
+
+@BOTH
+def test_one_block_serves_every_position_of_its_key(contract: Contract) -> None:
+    """`a` was computed twice and published once; the lookup pins that block for each position."""
+    _, before = state_after(contract, REPEATS, *AAB_IS_CACHED[:6])
+    assert before.device.keys.count(1) == 1
+    machine, state = state_after(contract, REPEATS, *AAB_IS_CACHED)
+    block = state.device.keys.index(1)
+    assert state.requests[0].pins == Pins((block, block, state.device.keys.index(2)), ())
+    assert state.device.refs[block] == 2
+    admitted = machine.step(state, act.Admit(0))
+    assert (admitted.requests[0].table[:2], admitted.device.refs[block]) == ((block, block), 2)
+    ended = machine.step(machine.step(state, act.Admit(0)), act.Abort(0))
+    assert ended.device.refs == (0, 0, 0, 0)
+    assert sorted(ended.device.free) == [0, 1, 2, 3]
+
+
+@BOTH
+@pytest.mark.parametrize("used", [0, 1, 2, 3])
+def test_whoever_uses_fewer_hits_than_were_pinned_gives_the_others_back(contract: Contract, used: int) -> None:
+    """Position by position: of a block that was pinned for two, one reference goes and one stays."""
+    machine, state = state_after(contract, REPEATS, *AAB_IS_CACHED)
+    pins = state.requests[0].pins
+    assert pins is not None
+    fresh = tuple(block for block in state.device.free)[: 3 - used]
+    choice = act.Admission(pins.device[:used], (), fresh)
+    machine.check(state, act.Admit(0, choice))
+    admitted = machine.step(state, act.Admit(0, choice))
+    assert sum(admitted.device.refs) == len(choice.device) + len(fresh)
+
+
+@BOTH
+def test_a_repeated_key_is_stored_once_and_loaded_into_each_of_its_positions(contract: Contract) -> None:
+    scope = Scope(device_blocks=2, host_blocks=2, workers=1, prompts=("aa", "bb"), repeats=True)
+    evicted = (
+        *('submit x "aa"', "admit x", "launch", "run w0 compute", "handle output", "run w0 store", "report w0 job 0"),
+        *("preempt x", 'submit y "bb"', "admit y", "launch", "run w0 compute", "handle output", "run w0 store"),
+        *("report w0 job 1", "finish y"),
+    )
+    _, state = state_after(contract, scope, *evicted[:7])
+    assert state.host.keys.count(1) == 1
+    _, state = state_after(contract, scope, *evicted, "admit x")
+    (load,) = state.jobs
+    source = state.host.keys.index(1)
+    assert [pair.source for pair in load.pairs] == [source, source]
+    assert len({pair.destination for pair in load.pairs}) == 2
+    assert state.host.refs[source] == 2
+    _, state = state_after(contract, scope, *evicted, "admit x", "launch", "run w0 load", "report w0 job 2")
+    assert state.device.keys.count(1) == 1
+    assert state.host.refs == (0, 0)
+
+
 @PARTIAL
 def test_a_partial_admission_takes_one_block_where_nothing_is_cached(contract: Contract) -> None:
     """And the request grows to the end of its prompt, which it computes block by block."""

@@ -111,5 +111,12 @@ def test_equal_prefixes_have_equal_keys_and_decoded_blocks_have_keys_of_their_ow
     assert keys.total == ((1, 2, 4), (1, 3, 5))
 
 
+def test_with_repeats_a_symbol_has_one_key_wherever_it_stands() -> None:
+    keys = sequences(GOOD._replace(prompts=("aba", "b"), decode=1, repeats=True))
+    assert keys.names == ("a", "b", "aba+1", "b+1")
+    assert keys.prompt == ((1, 2, 1), (2,))
+    assert keys.total == ((1, 2, 1, 3), (2, 4))
+
+
 def test_the_same_symbol_after_another_prefix_has_another_key() -> None:
     assert sequences(GOOD._replace(prompts=("ab", "b"))).prompt == ((1, 2), (3,))

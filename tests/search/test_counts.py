@@ -47,6 +47,7 @@ MODES_OF_S1 = {
     "decode": ((1104, 3413), (2895, 9806)),
     "pressure": ((3251, 7478), (10_579, 29_348)),
     "partial": ((489, 940), (689, 1374)),
+    "repeats": ((254, 532), (568, 1286)),
     "evict": ((230, 662), (910, 2762)),
     "survivors": ((235, 646), (871, 2634)),
     "tiers": ((616, 2288), (907, 2956)),
@@ -79,6 +80,10 @@ SWITCHED_OFF: dict[str, tuple[Callable[[Contract], Contract], Callable[[Scope], 
     "the first of one worker is all of them": (
         lambda contract: contract._replace(output_from="first"),
         lambda scope: scope,
+    ),
+    "repeats of symbols that occur once": (
+        lambda contract: contract,
+        lambda scope: scope._replace(repeats=True),
     ),
     "survivors of no reset": (lambda contract: contract, lambda scope: scope._replace(survivors=True, resets=0)),
     "one tier of no reset": (lambda contract: contract, lambda scope: scope._replace(tiers=("host",), resets=0)),

@@ -13,7 +13,7 @@ import pytest
 from kvmodel import Contract, Scope, State
 from kvmodel import actions as act
 from kvmodel.actions import Action
-from kvmodel.block_pool import Pool
+from kvmodel.block_pool import Pool, release
 from kvmodel.departure import abandoned, forgotten, load_of, table_let_go
 from kvmodel.fence import required_flush
 from kvmodel.machine import RULES, Rule
@@ -595,6 +595,18 @@ def two_requests_hold_a_part_each_and_neither_gives_way(patch: Patch) -> None:
 def the_one_that_gave_way_is_admitted_in_part_again(patch: Patch) -> None:
     """The other half of that rule: the block that was given up must go to the one for whom it was."""
     patch.setattr("kvmodel.policy.is_outranked", lambda setting, state: False)
+
+
+@planted(
+    "vLLM PR 42903",
+    PINNING,
+    Scope(2, 2, 1, ("aa",), resets=0, aborts=False, repeats=True),
+    "owners-account-for-references",
+    8,
+)
+def what_stands_twice_in_a_table_is_released_once(patch: Patch) -> None:
+    """The same block at two positions was collapsed, so that it should not be queued twice."""
+    patch.setattr("kvmodel.departure.release", lambda pool, blocks: release(pool, tuple(dict.fromkeys(blocks))))
 
 
 @planted(

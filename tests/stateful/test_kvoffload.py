@@ -7,6 +7,7 @@ from hypothesis import settings
 
 import kvproof
 from kvmodel.contract import DISCIPLINES, Contract
+from kvproof.scopes import SCOPES
 from kvproof.search.modes import turns
 from kvproof.targets.kvoffload import Host, KVOffload, Ledger
 
@@ -26,3 +27,8 @@ for target, discipline in product(RUNS, DISCIPLINES):
         modes = contract.store_mode, contract.output_from, contract.depth, contract.admission, contract.reports
         name = "".join(str(word).capitalize() for word in (target.__name__, discipline, *modes)).replace("-", "")
         globals()[f"Test{name}"] = case(target, contract)
+
+for scope_name, discipline in product(("repeats",), DISCIPLINES):
+    found = kvproof.conformance(Ledger, Contract(discipline), SCOPES[scope_name], RUNS[Ledger], 120)
+    found.settings = settings(found.settings, derandomize=True, database=None)
+    globals()[f"Test{scope_name.capitalize()}{discipline.capitalize()}"] = found

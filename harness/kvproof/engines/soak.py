@@ -167,6 +167,7 @@ def _setting(chance: random.Random, contract: Contract, episode: int, device: st
         survivors=True,
         lookups=True,
         lazy_window=chance.choice((0, 0, 2, 4)),
+        repeats=episode % 3 == 2,
     )
     return Setting(
         modes[episode % len(modes)],

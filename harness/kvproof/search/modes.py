@@ -81,6 +81,12 @@ def _marked(variant: Variant) -> Variant:
     return variant._replace(contract=variant.contract._replace(reports="marks"), scope=scope)
 
 
+def _repeating(scope: Scope) -> Scope:
+    """Two requests that evict each other, each with one key at both positions, which one block can serve."""
+    sizes = scope._replace(device_blocks=2 + scope.decode, host_blocks=max(scope.host_blocks, 2), resets=0)
+    return sizes._replace(prompts=("aa", "bb"), repeats=True, aborts=False)
+
+
 MODES: Mapping[str, Change] = {
     "lazy": _contract(lambda contract: contract._replace(store_mode="lazy")),
     "first": _contract(lambda contract: contract._replace(output_from="first")),
@@ -90,6 +96,7 @@ MODES: Mapping[str, Change] = {
     "decode": _scope(lambda scope: scope._replace(decode=1, device_blocks=scope.device_blocks + 1)),
     "pressure": _scope(_pressed),
     "partial": _partial,
+    "repeats": _scope(_repeating),
     "evict": _scope(lambda scope: scope._replace(meanings=("invalidate", "evict"))),
     "survivors": _scope(lambda scope: scope._replace(survivors=True)),
     "tiers": _scope(_tiered),

@@ -68,6 +68,7 @@ def config_of(setting: Setting) -> Config:
         lazy_window=scope.lazy_window,
         admission=contract.admission,
         reports=contract.reports,
+        repeats=scope.repeats,
     )
 
 

@@ -100,6 +100,7 @@ class KVOffload:
                 scope.lazy_window,
                 contract.admission,
                 contract.reports,
+                scope.repeats,
             )
         )
         self._device = _device(setting, self._began)

@@ -51,6 +51,7 @@ class Setting(NamedTuple):
             f"{'the first worker' if contract.output_from == 'first' else 'all workers'}, depth {contract.depth}, "
             f"{'partial admission, ' if contract.partial else ''}"
             f"{'marks reported, ' if contract.marks else ''}"
+            f"{'repeated keys, ' if scope.repeats else ''}"
             f"{'no delays' if self.delays is None else 'random delays'}"
         )
 

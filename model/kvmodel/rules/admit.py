@@ -62,15 +62,27 @@ def check(setting: Setting, state: State, action: actions.Admit) -> None:
             )
 
 
+def beyond(blocks: tuple[int, ...], others: tuple[int, ...]) -> list[int]:
+    """What is in `blocks` more often than in `others`: a block that is hit at two positions has two references."""
+    left = list(others)
+    found: list[int] = []
+    for block in blocks:
+        if block in left:
+            left.remove(block)
+        else:
+            found.append(block)
+    return found
+
+
 def apply(setting: Setting, state: State, action: actions.Admit) -> State:
     number = action.request
     choice = action.choice or policy.admission(setting, state, number)
     keys = setting.prompt_keys[number]
     pins = state.requests[number].pins or Pins((), ())
-    device = touch(state.device, [block for block in choice.device if block not in pins.device])
-    device = release(device, [block for block in pins.device if block not in choice.device])
-    host = touch(state.host, [block for block in choice.host if block not in pins.host])
-    host = release(host, [block for block in pins.host if block not in choice.host])
+    device = touch(state.device, beyond(choice.device, pins.device))
+    device = release(device, beyond(pins.device, choice.device))
+    host = touch(state.host, beyond(choice.host, pins.host))
+    host = release(host, beyond(pins.host, choice.host))
     for block in choice.fresh:
         _, device = take(device, block)
     table = choice.device + choice.fresh

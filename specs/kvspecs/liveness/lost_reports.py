@@ -44,5 +44,7 @@ def _lacks_blocks(setting: Setting, state: State, number: int, kept: set[int], w
     for other in waiting:
         if not request.table or other < number:
             held.update(state.requests[other].table)
-    held.difference_update(request.table or hits(setting, state, number).device)
-    return len(state.device.refs) - len(held) < len(setting.total_keys[number])
+    own = request.table or hits(setting, state, number).device
+    held.difference_update(own)
+    shared = len(own) - len(set(own))  # positions of one block
+    return len(state.device.refs) - len(held) < len(setting.total_keys[number]) - shared
