@@ -83,6 +83,7 @@ CORNERS: Instances = {
         Instance("s2,duplicates=1"),
         Instance("s2", "lazy", "first"),
         Instance("s2,device=3,resets=0,aborts=no", output_from="first"),
+        Instance("s2,device=3,prompts=a,decode=2,resets=0,aborts=no,preempts=no", "eager", "first", 2),
         Instance("s1,meanings=evict,survivors=yes"),
         Instance("s1,prompts=a+a,host=2,resets=0,aborts=no"),
         Instance("s1,prompts=a,host=2,meanings=evict,tiers=device,aborts=no"),
@@ -98,7 +99,8 @@ CORNERS: Instances = {
     ),
 }
 """Small scopes that each bring about what the named ones do not, found with the bank of bugs (`tests/bugs/in_check`): a
-load that overtakes a lagging reader, reports counted rather than named, a survivor beside another's forgotten load."""
+load that overtakes a lagging reader, reports counted rather than named, a survivor beside another's forgotten load, a
+worker that lags behind a pipeline of two steps."""
 
 ALL_SIZES = "all sizes"
 """In place of the name of a scope, where there is none."""

@@ -35,6 +35,23 @@ BUGS: tuple[Bug, ...] = (
         commands=4,
     ),
     Bug(
+        id="older-step-not-left",
+        kind="scheduler",
+        mechanism="A request leaves the younger of two steps alone: the older one's output is handled as if it stayed.",
+        source=_45357,
+        file="scheduler.py",
+        old="""            share.left = True
+            if not kept:
+""",
+        new="""            share.left = not kept
+            if not kept:
+""",
+        discipline="pinning",
+        variant="s1+depth",
+        property="no-use-after-free",
+        commands=4,
+    ),
+    Bug(
         id="unlaunched-block-leaks",
         kind="scheduler",
         mechanism="A block that a request got after the last launch is not released when the request leaves.",
@@ -141,5 +158,18 @@ BUGS: tuple[Bug, ...] = (
         variant="s1",
         property="no-use-after-free",
         commands=5,
+    ),
+    Bug(
+        id="stalls-behind-the-laggard",
+        kind="ordering",
+        mechanism="A worker's lag is counted from the last launch: no second step goes out while it lags by one.",
+        source="planted",
+        file="runtime.py",
+        old="return ran >= self.engine.scheduler.handled_steps - 1",
+        new="return ran >= self.engine.scheduler.next_step - 1",
+        discipline="pinning",
+        variant="s2,device=3+first+depth",
+        property="work-remaining-keeps-the-engine-stepping",
+        commands=7,
     ),
 )

@@ -27,6 +27,7 @@ BY_FIELD = {
     "contents": "reads-what-was-written",
     "offers": "work-remaining-keeps-the-engine-stepping",
     "jobs": "stale-completions-change-nothing",
+    "launched": "no-use-after-free",
 }
 """The property that a difference in this field breaks, where no property names itself."""
 
@@ -162,7 +163,7 @@ def _broken(
                 return candidate.name, sentence[:1].upper() + sentence[1:] + "."
     if field == "requests":
         return _request_name(action, after, view)
-    found = _of_pool(machine, after, view, field) or _awaited(after, view, field)
+    found = _of_pool(machine, after, view, field) or _awaited(after, view, field) or _kept(after, view, field)
     if found is not None:
         return found
     name = BY_FIELD.get(field, AGREEMENT)
@@ -256,6 +257,16 @@ def _awaited(after: State, view: View, field: str) -> tuple[str, str] | None:
             words = f"Of job {job.id} the pairs that failed are {seen}, and should be {due}."
             return "failed-copies-are-never-published", words
     return None
+
+
+def _kept(after: State, view: View, field: str) -> tuple[str, str] | None:
+    """A launched step that does not know who has left it: what keeps the blocks that it still writes from others."""
+    right, seen = expected(after).launched or (), view.launched or ()
+    if field != "launched" or [s._replace(left=False) for s in seen] != [s._replace(left=False) for s in right]:
+        return None
+    share = next(share for share, wanted in zip(seen, right, strict=True) if share.left != wanted.left)
+    left = "left" if not share.left else "not left"
+    return BY_FIELD[field], f"Request {request_name(share.request)} has {left} awaited step {share.step}."
 
 
 def _request_name(action: Action | None, after: State, view: View) -> tuple[str, str]:

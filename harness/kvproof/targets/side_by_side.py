@@ -9,7 +9,7 @@ from kvmodel.request import PHASES, Request
 from kvmodel.streams import STREAMS
 from kvmodel.transfer_job import DIRECTIONS, FORGOTTEN, REPORTED, STORE, VIEWS, Job
 from kvproof.targets.command import request_name
-from kvproof.targets.view import JobView, View, expected
+from kvproof.targets.view import JobView, ShareView, View, expected
 
 
 def as_state(after: State, view: View) -> State | None:
@@ -88,7 +88,7 @@ def sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], 
         for job_id in sorted(seen_jobs.keys() | wanted_jobs.keys()):
             say(_job(job_id, wanted_jobs.get(job_id)), _job(job_id, seen_jobs.get(job_id)))
     if view.launched is not None:
-        say(f"launched step {right.launched}", f"launched step {view.launched}")
+        say(_launched(right.launched or ()), _launched(view.launched))
     if view.runnable is not None:
         say(_may_run(right.runnable or ()), _may_run(view.runnable))
     if view.contents is not None:
@@ -151,6 +151,17 @@ def _job(job_id: int, job: JobView | None) -> str:
     awaiting = ",".join(f"w{worker}" for worker in job.awaiting)
     words = f"job {job_id} {DIRECTIONS[job.direction]} {pairs} {VIEWS[job.view]}, awaiting {awaiting or 'nobody'}"
     return words + (f", pair {', '.join(map(str, job.failed))} failed" if job.failed else "")
+
+
+def _launched(shares: tuple[ShareView, ...]) -> str:
+    """What the steps compute whose output is awaited, numbered from the oldest."""
+    said: dict[int, list[str]] = {}
+    for share in shares:
+        read, written = share.table[: share.start], share.table[share.start :]
+        words = [request_name(share.request), *[f"d{block}" for block in read], *[f"+d{block}" for block in written]]
+        said.setdefault(share.step, []).append(" ".join(words) + ", left" * share.left)
+    steps = [f"step {step}: {'; '.join(shares)}" for step, shares in sorted(said.items())]
+    return "awaited " + (" / ".join(steps) or "nothing")
 
 
 def _may_run(runnable: tuple[tuple[int, int], ...]) -> str:

@@ -142,6 +142,7 @@ def _view(setting: Setting, view: View) -> None:
                 raise _Odd(f"launched has {share!r:.60}, which is no ShareView")
             _numbers((share.request,), len(scope.prompts), "request")
             _numbers(share.table, scope.device_blocks, "device block")
+            _numbers((share.step,), setting.contract.depth, "awaited step")
     if view.runnable is not None:
         for place in _sequence(view.runnable, "runnable"):
             worker, stream = _sequence(place, "a member of runnable", 2)
