@@ -3,7 +3,9 @@
 import pytest
 
 from kvmodel.errors import BadScope
+from kvproof import plan
 from kvproof.budget import parse_budget
+from kvproof.cli.flags import Parser, add_selection, selection
 from kvproof.scopes import SCOPES, describe_scope, parse_scope
 
 
@@ -30,10 +32,10 @@ def test_sizes_that_differ() -> None:
 def test_every_field_of_a_scope_can_be_changed() -> None:
     _, scope = parse_scope(
         "s1,device=9,host=8,workers=7,prompts=a,decode=1,resets=2,meanings=evict,survivors=yes,tiers=device+host,"
-        "aborts=no,preempts=no,lookups=yes,duplicates=1,losses=2,forgeries=3,double_frees=4,failures=5,"
+        "aborts=no,preempts=no,lookups=yes,stops=yes,duplicates=1,losses=2,forgeries=3,double_frees=4,failures=5,"
         "partial_failures=6,lazy_window=7"
     )
-    modes = (("evict",), True, ("device", "host"), False, False, True)
+    modes = (("evict",), True, ("device", "host"), False, False, True, True)
     assert tuple(scope) == (9, 8, 7, ("a",), 1, 2, *modes, 1, 2, 3, 4, 5, 6, 7)
     assert describe_scope(scope).startswith("9/8/7 a resets 2 evict of device+host decode 1 survivors no aborts")
 
@@ -48,3 +50,18 @@ def test_the_named_scopes_make_sense_and_differ() -> None:
 def test_no_scope(text: str) -> None:
     with pytest.raises(BadScope):
         parse_scope(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "modes"),
+    [
+        ([], {("eager", "all", 1), ("eager", "first", 1)}),
+        (["--depth", "2"], {("eager", "all", 2), ("eager", "first", 2)}),
+        (["--depth", "1", "--store-mode", "lazy", "--output-from", "first"], {("lazy", "first", 1)}),
+    ],
+)
+def test_modes_that_are_asked_for_are_those_of_every_job(words: list[str], modes: set[tuple[str, str, int]]) -> None:
+    parser = Parser("explore", "")
+    add_selection(parser)
+    jobs = plan.build(selection(parser.read(words), ("explore",))).jobs
+    assert {job.contract[1:4] for job in jobs} == modes

@@ -135,6 +135,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "wake": lambda p, request: p.engine.wake(request),
     "handle_output": lambda p: p.runtime.handle_output(),
     "finish": lambda p, request: p.engine.finish(request),
+    "stop": lambda p, request: p.engine.stop(request),
     "preempt": lambda p, request: p.engine.preempt(request),
     "abort": lambda p, request: p.engine.abort(request),
     "reset": lambda p, *what: p.engine.reset(*what),

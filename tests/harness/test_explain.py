@@ -419,3 +419,32 @@ def test_offers() -> None:
         "The target's scheduler would wake x, and must not: request 0 wakes before its load is complete."
     )
     assert between(machine, state, None, admit, admit) is None
+
+
+def test_awaited_steps_in_words() -> None:
+    """x left while two steps compute for it, and the target has not taken it out of the older one."""
+    scope = SCOPE._replace(device_blocks=3, prompts=("a",), decode=1)
+    machine = Machine(Contract("pinning", depth=2), scope)
+    state = machine.initial()
+    for action in (act.Submit(0), act.Admit(0), act.Launch(), act.Grow(0), act.Launch()):
+        machine.check(state, action)
+        state = machine.step(state, action)
+    seen = expected(machine.step(state, act.Preempt(0)))
+    assert seen.launched is not None
+    older, younger = seen.launched
+    told = seen._replace(launched=(older._replace(left=False), younger))
+    found = explain(machine, state, Command("preempt", (0,)), Answer(), told, exact=True)
+    assert isinstance(found, Divergence)
+    assert (found.property, found.sentence) == ("no-use-after-free", "Request x has not left awaited step 0.")
+    assert found.contract_lines == ("awaited step 0: x +d0, left / step 1: x d0 +d1, left",)
+    assert found.target_lines == ("awaited step 0: x +d0 / step 1: x d0 +d1, left",)
+    odd = explain(
+        machine,
+        state,
+        Command("preempt", (0,)),
+        Answer(),
+        told._replace(launched=(older._replace(step=2),)),
+        exact=True,
+    )
+    assert isinstance(odd, Divergence)
+    assert "awaited step 2 does not exist" in odd.sentence

@@ -1,5 +1,7 @@
 """Depth 2: step N + 1 is launched before the output of step N is handled, and a request may be in both."""
 
+from collections.abc import Iterator
+
 import pytest
 from tests.seeds.driving import facts, state_after
 
@@ -8,6 +10,7 @@ from kvmodel import actions as act
 from kvmodel.launched_step import Share
 from kvmodel.request import DONE, RUNNING, WAITING
 from kvmodel.streams import COMPUTE, LOAD, STORE
+from kvproof.search.graph import Graph
 from kvproof.targets.command import describe
 from kvproof.targets.view import ShareView, expected
 from kvproof.targets.wording import command_of
@@ -247,3 +250,31 @@ def test_a_worker_lags_by_one_step_behind_the_outputs_however_deep_the_pipeline_
     assert check(machine, state, act.Launch()) == "launch: a step is launched before the one before it is done"
     behind = machine.step(state, act.Run(1, COMPUTE))
     assert [step.ran for step in behind.steps] == [(True, False), (False, False)]
+
+
+PRESSED = Scope(
+    device_blocks=3, host_blocks=1, workers=1, prompts=("a", "b"), decode=1, resets=0, aborts=False, preempts=False
+)
+
+
+def all_offered(contract: Contract) -> Iterator[tuple[Machine, State, act.Action]]:
+    """Every action that the policy offers in any reachable state under pressure."""
+    machine = Machine(contract, PRESSED)
+    graph = Graph(machine)
+    assert graph.explore(lambda: False, lambda said: None).finished
+    for state in graph.states:
+        for action in machine.actions(state):
+            yield machine, state, action
+
+
+@BOTH
+def test_the_policy_does_nothing_that_the_contract_forbids(contract: Contract) -> None:
+    """Among it that nobody is preempted under pressure without freeing a block, however often it is tried."""
+    assert [words for offer in all_offered(contract) if (words := check(*offer))] == []
+
+
+def test_a_policy_that_preempts_for_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM issue 49674. It corrupts nothing and ends: only the rule says that it is wrong."""
+    monkeypatch.setattr("kvmodel.policy.is_preemptible", lambda state, number: state.requests[number].phase == RUNNING)
+    words = {words for offer in all_offered(FENCING) if (words := check(*offer))}
+    assert words == {"preempt: request 1 is in a launched step: preempting it frees nothing yet"}

@@ -16,6 +16,7 @@ from kvmodel.actions import Action
 from kvmodel.block_pool import Pool, release
 from kvmodel.departure import abandoned, forgotten, load_of, table_let_go
 from kvmodel.fence import required_flush
+from kvmodel.launched_step import awaited, shares_of
 from kvmodel.machine import RULES, Rule
 from kvmodel.owners import released_by_job
 from kvmodel.request import ENDED, LOADING, RUNNING, WAITING_AFRESH, Request
@@ -58,6 +59,7 @@ TINY = Scope(device_blocks=1, host_blocks=1, workers=1, prompts=("a",), aborts=F
 PAIR = TINY._replace(prompts=("a", "a"))
 SWAP = TINY._replace(host_blocks=2, prompts=("a", "b", "a"))
 LOADED = SWAP._replace(failures=1, resets=0)
+DEEP = S1._replace(prompts=("a",), decode=1, stops=True)
 
 
 def planted(
@@ -440,6 +442,37 @@ def an_aborted_request_keeps_its_lookup_pins(patch: Patch) -> None:
 @planted("vLLM PR 45357", PINNING, S1, "no-use-after-free", 4)
 def blocks_of_a_launched_step_are_released(patch: Patch) -> None:
     patch.setattr("kvmodel.departure.is_in_launched_step", lambda steps, number: False)
+
+
+@planted(
+    "vLLM PR 45357, a fence that is off by one step",
+    PINNING._replace(depth=2),
+    DEEP,
+    "owners-account-for-references",
+    6,
+)
+def only_the_oldest_step_keeps_the_blocks_of_a_request_that_left(patch: Patch) -> None:
+    right = shares_of
+    patch.setattr("kvmodel.departure.shares_of", lambda steps, number: right(steps, number)[:1])
+
+
+@planted("vLLM PR 45357: two steps, one reference", PINNING._replace(depth=2), DEEP, "owners-account-for-references", 6)
+def an_older_step_has_no_references_of_its_own(patch: Patch) -> None:
+    patch.setattr("kvmodel.departure.touch", lambda pool, blocks: pool)
+
+
+@planted("vLLM PR 45357, at a stop token", FENCING._replace(depth=2), DEEP, "no-use-after-free", 8)
+def a_stopped_request_frees_what_the_next_step_writes(patch: Patch) -> None:
+    def let_go(state: State, number: int, successor: Request) -> State:
+        blocks = state.requests[number].table
+        return state._replace(requests=with_request(state, number, successor), device=release(state.device, blocks))
+
+    patch.setattr("kvmodel.rules.stop.table_let_go", let_go)
+
+
+@planted("outputs out of order", FENCING._replace(depth=2), DEEP, "no-use-after-free", 9)
+def outputs_are_handled_youngest_first(patch: Patch) -> None:
+    patch.setattr("kvmodel.rules.handle_output.awaited", lambda steps: awaited(steps[::-1]))
 
 
 @planted("vLLM PR 32255, SGLang PR 35049", FENCING, SWAP._replace(aborts=True), "no-use-after-free", 12)

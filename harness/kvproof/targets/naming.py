@@ -265,7 +265,7 @@ def _kept(after: State, view: View, field: str) -> tuple[str, str] | None:
     if field != "launched" or [s._replace(left=False) for s in seen] != [s._replace(left=False) for s in right]:
         return None
     share = next(share for share, wanted in zip(seen, right, strict=True) if share.left != wanted.left)
-    left = "left" if not share.left else "not left"
+    left = "left" if share.left else "not left"
     return BY_FIELD[field], f"Request {request_name(share.request)} has {left} awaited step {share.step}."
 
 
