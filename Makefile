@@ -44,7 +44,7 @@ test: $(STAMP)
 
 gpu:
 	@PYTHONPATH=impl $(GPU_PYTHON) tests/gpu/ready.py
-	@PYTHONPATH=impl $(GPU_PYTHON) -m pytest -p no:cacheprovider tests/gpu $(ARGS)
+	@PYTHONPATH=impl $(GPU_PYTHON) -m pytest -p no:cacheprovider -W default tests/gpu $(ARGS)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

@@ -387,8 +387,8 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
 
 def _left_out(row: Row, selection: Selection) -> bool:
     """With a scope of somebody's choice: rows about scopes of their own; and all transitions on real threads, which can
-    be very many, only if `--device host` asks for them."""
-    return row.own_scopes or (row.options.get("cover") == "transitions" and selection.device != "host")
+    be very many, only if `--device host` (or `cuda`) asks for them."""
+    return row.own_scopes or (row.options.get("cover") == "transitions" and selection.device not in ("host", "cuda"))
 
 
 def _title(row: Row, selection: Selection) -> str:

@@ -2,10 +2,14 @@
 said where a call is missing. What torch itself does is not tried here."""
 
 import ctypes
+import mmap
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -175,9 +179,132 @@ def test_a_library_that_is_too_old_is_refused(tmp_path: Path) -> None:
 
 def test_torch_has_what_the_driver_uses() -> None:
     """On a torch without CUDA nothing can be called, but everything is there to be called."""
-    for name in ("Stream", "Event", "stream", "cudart", "get_device_name", "synchronize", "is_initialized", "_sleep"):
+    for name in (
+        "Stream",
+        "Event",
+        "stream",
+        "cudart",
+        "get_device_name",
+        "current_stream",
+        "is_initialized",
+        "_sleep",
+    ):
         assert callable(getattr(torch.cuda, name)), name
     assert callable(torch.cuda.Stream.record_event)
     assert callable(torch.cuda.Stream.wait_event)
     assert callable(torch.cuda.Event.query)
     assert libcuda.STREAM_ORDER == 1
+
+
+# The driver, on a torch.cuda that only counts.
+
+
+class CountingCuda:
+    """As much of `torch.cuda` as the driver needs to hand out streams and register memory."""
+
+    POOL = 4
+
+    def __init__(self) -> None:
+        self.drawn = 0
+        self.registered: list[tuple[int, int, int]] = []
+        self.unregistered: list[int] = []
+
+    def cudart(self) -> "CountingCuda":
+        return self
+
+    def cudaHostRegister(self, address: int, size: int, flags: int) -> int:  # noqa: N802
+        self.registered.append((address, size, flags))
+        return 0
+
+    def cudaHostUnregister(self, address: int) -> int:  # noqa: N802
+        self.unregistered.append(address)
+        return 0 if address in {place for place, _, _ in self.registered} else 1
+
+    def Stream(self, gpu: int, priority: int) -> SimpleNamespace:  # noqa: N802
+        """One of a few, in turn, as torch does it."""
+        self.drawn += 1
+        return SimpleNamespace(cuda_stream=1000 * (gpu + 1) - 100 * priority + self.drawn % self.POOL)
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def device_count(self) -> int:
+        return 2
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> CountingCuda:
+    cuda = CountingCuda()
+    monkeypatch.setattr(cuda_torch, "_cuda", cuda)
+    monkeypatch.setattr(cuda_torch, "missing", lambda: "")
+    monkeypatch.setattr(cuda_torch, "load", _absent)
+    monkeypatch.setattr(cuda_torch, "POOL", CountingCuda.POOL)
+    return cuda
+
+
+def _absent() -> LibCuda:
+    raise OSError("no library")
+
+
+def test_pinned_memory_is_zero_in_pages_of_its_own_and_registered_in_one_call(counting: CountingCuda) -> None:
+    driver = cuda_torch.TorchDriver()
+    memory = driver.pinned(1000)
+    assert counting.registered == [(memory.data_ptr(), 8000, 3)]
+    assert memory.data_ptr() % mmap.PAGESIZE == 0
+    assert not memory.any()
+    memory.fill_(1)
+    driver.release(memory)
+    assert counting.unregistered == [memory.data_ptr()]
+    with pytest.raises(CudaError, match="cudaHostUnregister failed: 1"):
+        driver.release(torch.zeros(1))
+
+
+def test_no_stream_is_given_to_two_and_one_that_was_given_up_is_given_again(counting: CountingCuda) -> None:
+    driver = cuda_torch.TorchDriver()
+    streams = [driver.stream(gpu, priority) for gpu in (0, 1) for priority in (0, -1) for _ in range(4)]
+    assert len({stream._handle for stream in streams}) == 16
+    with pytest.raises(RuntimeError, match="all 4 streams of priority 0 that torch has for GPU 1 are in use"):
+        driver.stream(1, 0)
+    handle = streams.pop(10)._handle
+    assert driver.stream(1, 0)._handle == handle
+
+
+def test_as_many_connections_as_there_can_be_are_asked_for_before_cuda_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for given, asked in ((None, "32"), ("1", "1")):
+        monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+        if given is not None:
+            monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", given)
+        cuda_torch.missing()
+        assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == asked
+
+
+def test_why_there_is_no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    monkeypatch.setattr(torch, "__version__", "2.10.1+cu130")
+    assert cuda_torch.missing() == "torch 2.10.1+cu130 is older than 2.11"
+    monkeypatch.setattr(torch, "__version__", "2.11.0+cpu")
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert cuda_torch.missing() == "torch 2.11.0+cpu is not built for CUDA"
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert cuda_torch.missing() == "no CUDA device"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert cuda_torch.missing() == ""
+
+
+@pytest.mark.skipif(cuda_torch.missing() == "", reason="here it can run")
+def test_make_gpu_says_in_one_sentence_why_it_cannot_run() -> None:
+    root = Path(__file__).parents[2]
+    ran = subprocess.run(
+        [sys.executable, "tests/gpu/ready.py"],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": "impl"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    reason = cuda_torch.missing()
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"make gpu cannot run: {reason} (docs/how-to/run-on-a-gpu.md)\n"

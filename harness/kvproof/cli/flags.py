@@ -229,7 +229,9 @@ def target_and_device(arguments: argparse.Namespace) -> tuple[str, str]:
                 raise BadUsage(f"target {target} is on device {own}, and --device asks for {device}")
             return name, own
     if device != "auto" and device not in families().get(target, ()):
-        raise BadUsage(f"target {target} has no devices to choose from, and --device asks for {device}")
+        devices = families().get(target, ())
+        has = f"has devices {', '.join(devices)}" if devices else "has no devices to choose from"
+        raise BadUsage(f"target {target} {has}, and --device asks for {device}")
     return target, device
 
 

@@ -16,7 +16,8 @@ invents one.
 A copy that the driver refuses is a failed one, all of it, and the stream goes on. What is made to fail, for a test, is
 torn in stream order: each tier has a block of bytes that stand for nothing to copy from.
 
-All memory that is needed is taken when the device is made: taking or giving back any could wait for every stream.
+All memory that is needed is taken when the device is made: taking or giving back any could wait for every stream. So
+make and close no other device while streams of a gated one stand at their gates.
 """
 
 import random

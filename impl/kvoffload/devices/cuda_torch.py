@@ -136,12 +136,12 @@ class TorchDriver:
 
     def memory(self, gpu: int, layers: int, blocks: int, words: int) -> Tensor:
         memory = torch.zeros((layers, blocks, words), dtype=torch.int64, device=f"cuda:{gpu}")
-        _cuda.synchronize(gpu)
+        _cuda.current_stream(gpu).synchronize()  # not the whole GPU: streams of another device may be at their gates
         return memory
 
     def blank(self, memory: Tensor) -> None:
         memory.zero_()
-        _cuda.synchronize(memory.device)
+        _cuda.current_stream(memory.device).synchronize()
 
     def stream(self, gpu: int, priority: int) -> TorchStream:
         for _ in range(POOL):
