@@ -78,7 +78,7 @@ _PRELOADED_FOR_HOST = ["kvproof.targets.kvoffload_soak"]
 
 
 def _many_need_torch(jobs: Sequence[Job]) -> bool:
-    return sum(job.device == "host" for job in jobs) > 2
+    return sum(job.device in ("host", "cuda") for job in jobs) > 2
 
 
 class _Runner:

@@ -115,5 +115,17 @@ def test_the_suite_needs_kvoffload_pytest_and_hypothesis_alone() -> None:
                 first = name.split(".")[0]
                 (ours if first in ("kvoffload", "tests") else others).add(name)
     assert {name for name in ours if name.startswith("tests.")} <= {f"tests.gpu.{p.stem}" for p in GPU.glob("*.py")}
-    standard = {"ast", "collections", "json", "pathlib", "random", "sys", "threading", "time", "typing", "importlib"}
+    standard = {
+        "ast",
+        "collections",
+        "functools",
+        "json",
+        "pathlib",
+        "random",
+        "sys",
+        "threading",
+        "time",
+        "typing",
+        "importlib",
+    }
     assert {name.split(".")[0] for name in others} <= {"pytest", "hypothesis", *standard}
