@@ -5,6 +5,7 @@ completion that was seen. What was copied is checked afterwards.
 """
 
 import time
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tests.gpu.devices import Open, Opened
@@ -70,14 +71,21 @@ def _copies(device: Opened, stream: Stream, pairs: tuple[tuple[int, int], ...], 
     return time.perf_counter() - began
 
 
-def table(open_device: Open, large: int = LARGE, enough: int = ENOUGH) -> list[str]:
+def table(
+    open_device: Open,
+    *,
+    large: int = LARGE,
+    blocks: Sequence[int] = BLOCKS,
+    batches: Sequence[int] = BATCHES,
+    enough: int = ENOUGH,
+) -> list[str]:
     """A line for one large copy, then one for each size and batch, with its share of the large one's rate."""
     whole = measure(large, 1, open_device, enough)
     lines = [
         f"{'one copy of ' + _size(large):>22}  stores {whole.stores:7.2f} GB/s         loads {whole.loads:7.2f} GB/s"
     ]
-    for block_bytes in BLOCKS:
-        for batch in BATCHES:
+    for block_bytes in blocks:
+        for batch in batches:
             figure = measure(block_bytes, batch, open_device, enough)
             what = f"{batch} x {_size(block_bytes)} a job"
             lines.append(
