@@ -444,6 +444,21 @@ def test_a_copy_that_the_driver_refuses_fails_as_a_whole_and_the_stream_goes_on(
         assert device.content(Tier.HOST, 0, 2) == A
 
 
+def test_wiping_forgets_what_failed_and_copies_can_be_made_to_fail_again() -> None:
+    with gated(SimulatedDriver()) as device:
+        for _ in range(2):
+            device.enqueue(0, store(0, 0, 0))
+            device.enqueue(0, store(1, 1, 1))
+            device.run(0, Stream.STORE)
+            device.run_failing(0, Stream.STORE)
+            assert device.collect(0, 0) == ()
+            assert device.content(Tier.HOST, 0, 1) is Unreadable.TORN
+            device.wipe()
+        device.enqueue(0, store(1, 1, 1))
+        device.run(0, Stream.STORE)
+        assert device.collect(0, 1) == ()
+
+
 # What is refused, and then changes nothing.
 
 
