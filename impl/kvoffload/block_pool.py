@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kvoffload.cache_events import Journal
 from kvoffload.errors import DoubleFree, OutOfBlocks, UnknownBlock
 from kvoffload.ids import Block
 from kvoffload.plain import Plain
@@ -32,15 +33,15 @@ class BlockPool(Plain):
     cache: PrefixCache
 
     @classmethod
-    def of_size(cls, size: int) -> "BlockPool":
-        """A pool of free blocks, queued 0, 1, 2, ..."""
+    def of_size(cls, size: int, journal: Journal | None = None) -> "BlockPool":
+        """A pool of free blocks, queued 0, 1, 2, ... Its cache writes into the journal, if there is one."""
         ring = range(size + 1)
         return cls(
             counts=[0] * size,
             following=[(index + 1) % (size + 1) for index in ring],
             preceding=[(index - 1) % (size + 1) for index in ring],
             free=size,
-            cache=PrefixCache.empty(size),
+            cache=PrefixCache.empty(size, journal),
         )
 
     @property

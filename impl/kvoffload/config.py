@@ -35,6 +35,7 @@ class Config(Plain):
                    loaded for it, or for one block if nothing is cached: it gets the others one by one as it runs.
     repeats        one key may stand at several positions of a request, which are then served by one block if it is
                    cached. False: such a request is refused, since keys stand for whole prefixes.
+    events         are events of the caches kept for `Engine.take_events`
     """
 
     discipline: Discipline
@@ -48,6 +49,7 @@ class Config(Plain):
     admission: AdmissionMode = "whole"
     reports: Reports = "per-job"
     repeats: bool = False
+    events: bool = False
 
     def __post_init__(self) -> None:
         if self.discipline not in ("pinning", "fencing"):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kvoffload.block_pool import BlockPool
+from kvoffload.cache_events import CacheEvent, journal_of
 from kvoffload.config import Config
 from kvoffload.connector import ConnectorOutput
 from kvoffload.connectors.fencing import FencingConnector
@@ -11,6 +12,7 @@ from kvoffload.connectors.pinning import PinningConnector
 from kvoffload.connectors.transfers import TransferConnector
 from kvoffload.errors import NotBound, OutOfBlocks
 from kvoffload.ids import Block, Failures, JobId, Key, Meaning, RequestId, Survivors, Tiers, WorkerRank
+from kvoffload.operations import Tier
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase, Request
 from kvoffload.scheduler import Admission, Deferred, LookupResult, Scheduler
@@ -35,11 +37,13 @@ class Engine:
     scheduler: Scheduler = field(init=False)
     connector: TransferConnector = field(init=False)
     statistics: Statistics = field(init=False)
+    events: list[CacheEvent] | None = field(init=False)
 
     def __post_init__(self) -> None:
         kind = PinningConnector if self.config.discipline == "pinning" else FencingConnector
-        self.connector = kind.create(self.config)
-        pool = BlockPool.of_size(self.config.device_blocks)
+        self.events = [] if self.config.events else None
+        self.connector = kind.create(self.config, self.events)
+        pool = BlockPool.of_size(self.config.device_blocks, journal_of(Tier.DEVICE, self.events))
         partial = self.config.admission == "partial"
         self.scheduler = Scheduler(pool, self.connector, {}, self.config.depth, partial)
         self.statistics = Statistics()
@@ -52,7 +56,7 @@ class Engine:
         return engine
 
     def __reduce__(self) -> tuple[Callable[..., "Engine"], tuple[object, ...]]:
-        return _restored, (type(self), self.config, self.scheduler, self.connector, self.statistics)
+        return _restored, (type(self), self.config, self.scheduler, self.connector, self.statistics, self.events)
 
     def bind(self) -> None:
         """Give the connector the device pool. Repeating it changes nothing."""
@@ -89,6 +93,17 @@ class Engine:
             or any(request.phase is not Phase.DONE for request in self.requests.values())
             or any(job.state is not JobState.FORGOTTEN for job in self.jobs.values())
         )
+
+    # What routers want to know.
+
+    def take_events(self) -> tuple[CacheEvent, ...]:
+        """Everything that became findable in a cache, or ceased to be, since the last call, in order; none if the
+        engine is configured without `events`. Call it once a step: they are kept until then."""
+        if not self.events:
+            return ()
+        taken = tuple(self.events)
+        self.events.clear()
+        return taken
 
     # Commands of the client.
 
@@ -358,11 +373,17 @@ class Engine:
 
 
 def _restored(
-    cls: type[Engine], config: Config, scheduler: Scheduler, connector: TransferConnector, statistics: Statistics
+    cls: type[Engine],
+    config: Config,
+    scheduler: Scheduler,
+    connector: TransferConnector,
+    statistics: Statistics,
+    events: list[CacheEvent] | None,
 ) -> Engine:
     engine = cls.__new__(cls)
     engine.config = config
     engine.scheduler = scheduler
     engine.connector = connector
     engine.statistics = statistics
+    engine.events = events
     return engine

@@ -3,20 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kvoffload.cache_events import Journal
 from kvoffload.ids import NO_KEY, Block, Key
 from kvoffload.plain import Plain
 
 
 @dataclass(slots=True)
 class PrefixCache(Plain):
-    """A one-to-one map between keys and the blocks that hold them; `keys` is its inverse, NO_KEY where none."""
+    """A one-to-one map between keys and the blocks that hold them; `keys` is its inverse, NO_KEY where none.
+
+    journal  is told of every key that can be found from now on, or no longer; None: nobody wants to know
+    """
 
     keys: list[Key]
     blocks: dict[Key, Block]
+    journal: Journal | None = None
 
     @classmethod
-    def empty(cls, size: int) -> "PrefixCache":
-        return cls([NO_KEY] * size, {})
+    def empty(cls, size: int, journal: Journal | None = None) -> "PrefixCache":
+        return cls([NO_KEY] * size, {}, journal)
 
     def publish(self, block: Block, key: Key) -> bool:
         """Let `key` be found in `block`, unless it already is in some block: then nothing happens, and False."""
@@ -25,6 +30,8 @@ class PrefixCache(Plain):
         self.evict(block)
         self.keys[block] = key
         self.blocks[key] = block
+        if self.journal is not None:
+            self.journal.stored(key)
         return True
 
     def evict(self, block: Block) -> None:
@@ -33,6 +40,8 @@ class PrefixCache(Plain):
         if key != NO_KEY:
             self.keys[block] = NO_KEY
             del self.blocks[key]
+            if self.journal is not None:
+                self.journal.removed(key)
 
     def withdraw(self, block: Block, key: Key) -> None:
         """`key` is not found in `block` any more; nothing happens if the block does not serve it."""
@@ -43,6 +52,8 @@ class PrefixCache(Plain):
         """No block serves anything; what blocks hold is not touched."""
         self.keys[:] = [NO_KEY] * len(self.keys)
         self.blocks.clear()
+        if self.journal is not None:
+            self.journal.cleared()
 
     def run(self, keys: Sequence[Key], start: int = 0) -> list[Block]:
         """Blocks of the longest run of `keys` from index `start` on that is cached."""

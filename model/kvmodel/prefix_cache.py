@@ -16,6 +16,11 @@ def block_of(pool: Pool, key: int) -> int:
     return pool.keys.index(key)
 
 
+def findable(pool: Pool) -> tuple[int, ...]:
+    """Every key that can be hit, in order."""
+    return tuple(sorted({key for key in pool.keys if key}))
+
+
 def publish(pool: Pool, block: int, key: int) -> Pool:
     """The key can be hit from now on; if another block has it already, nothing changes (one copy per key)."""
     if is_cached(pool, key):

@@ -10,6 +10,7 @@ from kvspecs.liveness import (
 from kvspecs.property import LivenessProperty, Property
 from kvspecs.safety import (
     dropped_jobs_publish_nothing,
+    events_tell_what_can_be_hit,
     failed_copies_are_never_published,
     false_reset_has_a_cause,
     false_reset_serves_nothing_old,
@@ -67,13 +68,16 @@ JUDGED: tuple[Property, ...] = (*SAFETY, every_full_block_is_stored_or_refused.P
 AGREEMENT = "agrees-with-the-reference"
 """kvoffload also chooses as the reference does, where the contract leaves a choice."""
 
+EVENTS = events_tell_what_can_be_hit.PROPERTY
+"""Of what a target announces; the machine announces nothing, so that no search of the machine alone can judge it."""
+
 STEPPING = work_remaining_keeps_the_engine_stepping.PROPERTY
 
-NAMES: tuple[str, ...] = (*(p.name for p in SAFETY), *(p.name for p in LIVENESS), STEPPING.name, AGREEMENT)
+NAMES: tuple[str, ...] = (*(p.name for p in SAFETY), *(p.name for p in LIVENESS), EVENTS.name, STEPPING.name, AGREEMENT)
 
 
 def sentence_of(name: str) -> str:
     """The sentence of a property. KeyError if there is none of this name."""
-    sentences = {p.name: p.sentence for p in (*SAFETY, STEPPING)} | {p.name: p.sentence for p in LIVENESS}
+    sentences = {p.name: p.sentence for p in (*SAFETY, STEPPING, EVENTS)} | {p.name: p.sentence for p in LIVENESS}
     sentences[AGREEMENT] = "Where the contract leaves a choice, kvoffload chooses as the reference does."
     return sentences[name]

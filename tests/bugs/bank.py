@@ -1,6 +1,6 @@
 """All planted bugs, in the order of reports."""
 
-from tests.bugs import completions, connectors, failures, high_water, orderings, pipelines, pools, scheduling
+from tests.bugs import completions, connectors, events, failures, high_water, orderings, pipelines, pools, scheduling
 from tests.bugs.bug import Bug
 
 BANK: tuple[Bug, ...] = (
@@ -11,6 +11,7 @@ BANK: tuple[Bug, ...] = (
     *scheduling.BUGS,
     *pipelines.BUGS,
     *orderings.BUGS,
+    *events.BUGS,
     *failures.BUGS,
 )
 

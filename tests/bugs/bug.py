@@ -7,7 +7,7 @@ from kvmodel.contract import Contract, Discipline
 from kvproof.scopes import parse_scope
 from kvproof.search.modes import MODES, Variant
 
-Kind = Literal["pool", "connector", "completion", "store", "scheduler", "ordering", "device"]
+Kind = Literal["pool", "connector", "completion", "store", "scheduler", "ordering", "device", "event"]
 Engine = Literal["conform ledger", "conform host", "soak host"]
 
 

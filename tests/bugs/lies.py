@@ -11,6 +11,7 @@ from kvmodel.contract import Discipline
 from kvmodel.request import DONE, DRAINING
 from kvmodel.transfer_job import ABANDONED
 from kvoffload.errors import KVOffloadError
+from kvproof.targets.announced import Announced
 from kvproof.targets.command import Command
 from kvproof.targets.kvoffload import Ledger
 from kvproof.targets.outcome import Answer, Outcome, Refused
@@ -185,7 +186,29 @@ class ReportsForOthers(Ledger):
         return Answer()
 
 
+class AnnouncesLate(Ledger):
+    """Shows what was announced up to the last command but one."""
+
+    before: Announced = ((), ())
+
+    def perform(self, command: Command) -> Outcome:
+        self.before = self.announced
+        return super().perform(command)
+
+    def view(self) -> View:
+        return super().view()._replace(announced=self.before)
+
+
 LIES = (
+    Lie(
+        id="announces-late",
+        mechanism="Shows what the events before the last command's add up to.",
+        target=AnnouncesLate,
+        discipline="pinning",
+        variant="s1",
+        property="events-tell-what-can-be-hit",
+        commands=4,
+    ),
     Lie(
         id="caps-counts",
         mechanism="Shows one reference where a block has several.",

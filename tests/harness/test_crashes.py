@@ -176,6 +176,14 @@ NONSENSE = {
     "streams that do not exist": ({"view": "view = view._replace(runnable=((0, 7),))"}, "stream 7 does not exist"),
     "offers of its own": ({"offers": "return frozenset({('Admit', 99, None)})"}, "request 99 does not exist"),
     "offers of another kind": ({"offers": "return frozenset({('Think',)})"}, "which is no key of an action of a"),
+    "a key announced that does not exist": (
+        {"view": "view = view._replace(announced=((), (99,)))"},
+        "announced has 99, which is no key",
+    ),
+    "a tier announced that does not exist": (
+        {"view": "view = view._replace(announced=((), (), ()))"},
+        "announced has 3 members and should have 2",
+    ),
     "contents missing": ({"view": "view = view._replace(contents=((), ()))"}, "contents of a tier has 0 members"),
 }
 

@@ -15,6 +15,7 @@ from kvmodel.contract import DISCIPLINES, Contract, Discipline, OutputFrom
 from kvmodel.scope import sequences
 from kvoffload import ordering
 from kvoffload.block_pool import BlockPool
+from kvoffload.cache_events import Journal
 from kvoffload.completions import per_job
 from kvoffload.config import Config
 from kvoffload.connectors.fencing import FencingConnector
@@ -194,7 +195,7 @@ class Replayed:
         sizes = scope.device_blocks, scope.host_blocks, scope.workers
         self.keys = sequences(scope)
         self.ledger = Ledger.create(scope.workers, scope.device_blocks, scope.host_blocks)
-        config = Config(contract.discipline, *sizes, *modes, reports=contract.reports)
+        config = Config(contract.discipline, *sizes, *modes, reports=contract.reports, events=True)
         self.runtime = Runtime(Engine.create(config), self.ledger)
 
     def do(self, verb: str, args: Any) -> None:
@@ -225,6 +226,7 @@ class Replayed:
 
 
 def state(engine: Engine) -> tuple[object, ...]:
+    engine.take_events()
     alive = {number: request for number, request in engine.requests.items() if request.phase is not Phase.DONE}
     connector = engine.connector
     return alive, engine.scheduler.pipeline, engine.device_pool, engine.host_pool, engine.jobs, connector.next_job
@@ -507,6 +509,11 @@ BYTES = (
 )
 
 
+def evictions_are_not_announced(patch: Patch) -> None:
+    """Routers go on sending requests to a block that is somebody else's."""
+    patch.setattr(Journal, "removed", lambda self, key: None)
+
+
 @pytest.mark.parametrize(
     ("plant", "contract", "properties"),
     [
@@ -535,6 +542,7 @@ BYTES = (
         bug(a_refused_admission_takes_blocks, "pinning", "refused-changes-nothing"),
         bug(a_late_completion_trips, "fencing", "work-remaining-keeps-the-engine-stepping"),
         bug(pins_are_not_kept, "fencing", "owners-account-for-references"),
+        bug(evictions_are_not_announced, "pinning", "events-tell-what-can-be-hit"),
     ],
 )
 def test_a_planted_bug_is_caught(

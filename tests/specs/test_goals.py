@@ -109,7 +109,7 @@ def test_the_catalogue() -> None:
         "reset-converges",
         "every-full-block-is-stored-or-refused",
     ]
-    assert len(set(NAMES)) == len(NAMES) == 26
+    assert len(set(NAMES)) == len(NAMES) == 27
     assert NAMES[-2:] == (STEPPING.name, AGREEMENT)
     for name in NAMES:
         assert sentence_of(name).endswith(".")

@@ -62,6 +62,7 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
     "no-block-stored-twice-at-once": ("kvmodel/policy.py", "vLLM PR 41289"),
     "pinned-is-not-evicted": ("kvmodel/rules/lookup.py", "vLLM PR 42289"),
     "refused-changes-nothing": ("kvmodel/rules/misuse.py", ""),
+    "events-tell-what-can-be-hit": ("kvspecs/safety/events_tell_what_can_be_hit.py", "vLLM issue 49125"),
 }
 """Where the rule behind a property stands, and where that comes from."""
 

@@ -24,6 +24,7 @@ NEXT: Mapping[str, str] = {
     "workers-agree": "one rank serves a block that another rank has not copied",
     "fence-before-reuse": "a copy that still runs reads or overwrites the block of its next owner",
     "hits-are-prefix-closed": "a request skips the computation of blocks that it does not have",
+    "events-tell-what-can-be-hit": "a router sends requests where their prefix is not, or never where it is",
     "one-copy-per-key": "the two copies diverge, and which one is hit depends on chance",
     "every-request-can-finish": "the request hangs, and everybody behind it",
     "everything-drains": "blocks stay pinned until the process ends",

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from kvmodel import Action
@@ -31,6 +32,7 @@ from kvoffload.transfer_job import Direction, JobState
 from kvproof.search.canonical import Renaming
 from kvproof.targets import kvoffload_control, kvoffload_marks
 from kvproof.targets.command import Command
+from kvproof.targets.kvoffload_events import NOTHING, replayed
 from kvproof.targets.kvoffload_marks import COPIES
 from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import JobView, ShareView, View
@@ -82,7 +84,12 @@ class KVOffload:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.device = self._device(setting)
-        self.runtime = Runtime(Engine.create(config_of(setting)), self.device)
+        self._begin()
+
+    def _begin(self) -> None:
+        """A new engine on the device; its events begin anew."""
+        self.runtime = Runtime(Engine.create(replace(config_of(self.setting), events=True)), self.device)
+        self.announced = NOTHING
 
     def _device(self, setting: Setting) -> Device:
         raise TypeError("use Ledger, Host or Cuda")
@@ -97,7 +104,15 @@ class KVOffload:
     # Commands.
 
     def perform(self, command: Command) -> Outcome:
-        """Carry out one command on the runtime. Typed refusals are outcomes; a double free nobody asked for is not."""
+        """Carry out one command, and take in the events that came of it."""
+        outcome = self._carried_out(command)
+        events = self.engine.take_events()
+        if events:
+            self.announced = replayed(self.announced, events)
+        return outcome
+
+    def _carried_out(self, command: Command) -> Outcome:
+        """One command on the runtime. Typed refusals are outcomes; a double free nobody asked for is not."""
         try:
             answer = self._PERFORM[command.verb](self, *command.args)
         except (DoubleFree, UnknownBlock) as error:
@@ -360,6 +375,7 @@ class KVOffload:
             shares,
             tuple([(worker, _STREAMS[stream]) for worker, stream in self.device.runnable()]),
             (self._contents(Tier.DEVICE, device.size, generation), self._contents(Tier.HOST, host.size, generation)),
+            self.announced,
         )
 
     def _contents(self, tier: Tier, blocks: int, generation: int) -> tuple[tuple[int, ...], ...]:
@@ -413,11 +429,11 @@ class Ledger(KVOffload):
 
     def save(self) -> bytes:
         marks = [worker.marks for worker in self.runtime.workers] if self.setting.contract.marks else None
-        return pickle.dumps((self.engine, self.device, marks), protocol=5)
+        return pickle.dumps((self.engine, self.device, marks, self.announced), protocol=5)
 
     def restore(self, snapshot: bytes) -> None:
         """Continue from a snapshot that `save` of the same setting has made in this process."""
-        engine, self.device, marks = pickle.loads(snapshot)
+        engine, self.device, marks, self.announced = pickle.loads(snapshot)
         self.runtime = Runtime(engine, self.device, marks)
 
     def control(self, renaming: Renaming) -> Hashable:
@@ -438,7 +454,7 @@ class Host(KVOffload):
     def restart(self) -> None:
         """A new engine on the same threads and tensors, wiped."""
         self.device.wipe()
-        self.runtime = Runtime(Engine.create(config_of(self.setting)), self.device)
+        self._begin()
 
     def _device(self, setting: Setting) -> Device:
         from kvoffload.devices.host import Host as HostDevice  # only now: it imports torch

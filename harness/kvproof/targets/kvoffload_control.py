@@ -1,14 +1,16 @@
 """The control state of kvoffload in canonical names: what tells two nodes of the product search apart.
 
 Everything reachable from the engine and the ledger is in it, or in the view, which is compared with the machine after
-every command and so adds nothing. FIELDS lists every field of every class: one that is not listed here stops the
-check, since a hidden variable that is left out is exactly how a bug hides (vLLM PR 48102).
+every command and so adds nothing. (Cache events are taken after every command; what they add up to is in the view.)
+FIELDS lists every field of every class: one that is not listed here stops the check, since a hidden variable that is
+left out is exactly how a bug hides (vLLM PR 48102).
 """
 
 from collections.abc import Hashable, Sequence
 from dataclasses import fields
 
 from kvoffload.block_pool import BlockPool
+from kvoffload.cache_events import Journal
 from kvoffload.completions.marks import StreamMark, WorkerMarks
 from kvoffload.connectors.fencing import FencingConnector
 from kvoffload.connectors.pinning import PinningConnector
@@ -26,12 +28,13 @@ from kvproof.search.canonical import Renaming
 _CONNECTOR = {"config", "host", "device", "jobs", "next_job", "queued", "storing"}
 
 FIELDS: dict[type, set[str]] = {
-    Engine: {"config", "scheduler", "connector", "statistics"},
+    Engine: {"config", "scheduler", "connector", "statistics", "events"},
     Scheduler: {"device", "connector", "requests", "depth", "partial", "pipeline", "next_step", "generation"},
     PinningConnector: _CONNECTOR,
     FencingConnector: _CONNECTOR,
     BlockPool: {"counts", "following", "preceding", "free", "cache"},
-    PrefixCache: {"keys", "blocks"},
+    PrefixCache: {"keys", "blocks", "journal"},
+    Journal: {"tier", "events"},
     Request: {
         "id", "prompt", "total", "phase", "table", "computed", "ahead", "stored", "generation", "pins", "jobs",
         "returns",

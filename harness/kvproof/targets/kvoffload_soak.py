@@ -31,6 +31,7 @@ from kvoffload.runtime import Runtime
 from kvoffload.step_report import Admitted, Launched, Preempted, StepReport
 from kvoffload.transfer_job import Direction
 from kvproof.targets.command import Command, request_name
+from kvproof.targets.kvoffload_events import NOTHING, replayed
 from kvproof.targets.kvoffload_marks import COPIES, has_taken_in, repeated
 from kvproof.targets.kvoffload_soak_books import BookedJob, Books
 from kvproof.targets.kvoffload_soak_notes import note
@@ -101,8 +102,10 @@ class KVOffload:
                 contract.admission,
                 contract.reports,
                 scope.repeats,
+                events=True,
             )
         )
+        self._announced = NOTHING
         self._device = _device(setting, self._began)
         self._runtime = Runtime(self._engine, self._device)
         self._verbs: Mapping[str, Callable[..., object]] = {
@@ -456,7 +459,8 @@ class KVOffload:
                 "reads-what-was-written",
                 f"was read by step {misread.step} as",
             )
-        self._books.check(self._engine)
+        self._announced = replayed(self._announced, self._engine.take_events())
+        self._books.check(self._engine, self._announced)
 
     def _ran(self, job: BookedJob) -> None:
         """The streams are empty."""

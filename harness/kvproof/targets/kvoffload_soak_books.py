@@ -18,6 +18,7 @@ from kvoffload.operations import Content
 from kvoffload.plan import LaunchPlan, PlannedCopy
 from kvoffload.request import Phase
 from kvoffload.scheduler import Admission
+from kvproof.targets.announced import Announced, Keys
 from kvproof.targets.command import request_name
 from kvproof.targets.soaked import Violation
 
@@ -180,8 +181,9 @@ class Books:
 
     # What must be true.
 
-    def check(self, engine: Engine) -> None:
-        """References against owners, the free queues, the caches, the pins, and the engine's table of transfers."""
+    def check(self, engine: Engine, announced: Announced) -> None:
+        """References against owners, the free queues, the caches and what was announced of them, the pins, and the
+        engine's table of transfers."""
         device, host = self._references(engine)
         for tier, pool, counts in (("device", engine.device_pool, device), ("host", engine.host_pool, host)):
             if pool.counts != counts:
@@ -202,6 +204,9 @@ class Books:
                     "cache and blocks disagree",
                     tier,
                 )
+        for tier, pool, told in zip(("device", "host"), (engine.device_pool, engine.host_pool), announced, strict=True):
+            if told != tuple(sorted(pool.cache.blocks)):
+                raise self._wrongly_announced(tier, pool, told)
         if engine.jobs.keys() != self.jobs.keys():
             raise self._job_tables_differ(engine)
         self._check_pins(engine)
@@ -247,6 +252,16 @@ class Books:
                 f"The engine has {'no ' * bool(left)}work, it says; left is {', '.join(left) or 'nothing'}.",
                 "has_work",
             )
+
+    def _wrongly_announced(self, tier: str, pool: BlockPool, told: Keys) -> Violation:
+        names = ", ".join([f"{'not ' * (key < 0)}{self.name(abs(key))}" for key in told]) or "nothing"
+        found = ", ".join([self.name(key) for key in sorted(pool.cache.blocks)]) or "nothing"
+        return Violation(
+            "events-tell-what-can-be-hit",
+            f"By the events {names} can be hit on the {tier}, and what can be is {found}.",
+            "announced",
+            tier,
+        )
 
     @property
     def serves_old(self) -> str:

@@ -14,8 +14,9 @@ from kvproof.targets.command import Command, request_name
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.side_by_side import as_state, choice_words, sides
 from kvproof.targets.view import JobView, View, expected
-from kvspecs.catalogue import AGREEMENT, JUDGED, NAMES
+from kvspecs.catalogue import AGREEMENT, EVENTS, JUDGED, NAMES
 from kvspecs.property import Property
+from kvspecs.safety.events_tell_what_can_be_hit import on_events
 
 BY_FIELD = {
     "device_refs": "owners-account-for-references",
@@ -161,6 +162,9 @@ def _broken(
                 sentence = candidate.on_step(setting, before, action, seen)
             if sentence is not None:
                 return candidate.name, sentence[:1].upper() + sentence[1:] + "."
+    if field == "announced" and view.announced is not None:
+        told = on_events(setting, after, view.announced) or "the events are not in order"
+        return EVENTS.name, f"{told[:1].upper()}{told[1:]}."
     if field == "requests":
         return _request_name(action, after, view)
     found = _of_pool(machine, after, view, field) or _awaited(after, view, field) or _kept(after, view, field)

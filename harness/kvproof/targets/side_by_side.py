@@ -91,6 +91,9 @@ def sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], 
         say(_launched(right.launched or ()), _launched(view.launched))
     if view.runnable is not None:
         say(_may_run(right.runnable or ()), _may_run(view.runnable))
+    if view.announced is not None:
+        for tier, wanted_keys, told in zip(("device", "host"), right.announced or (), view.announced, strict=True):
+            say(_told(machine, tier, wanted_keys), _told(machine, tier, told))
     if view.contents is not None:
         for tier, wanted_rows, rows in zip(("d", "h"), right.contents or (), view.contents, strict=True):
             for worker, (wanted_row, row) in enumerate(zip(wanted_rows, rows, strict=True)):
@@ -122,6 +125,11 @@ def _block(machine: Machine, state: State, tier: str, block: int) -> str:
 
 def _hit(machine: Machine, key: int) -> str:
     return f"can be hit as {machine.setting.key_names[key - 1]!r}" if key else "cannot be hit"
+
+
+def _told(machine: Machine, tier: str, keys: tuple[int, ...]) -> str:
+    names = [f"{'not ' * (key < 0)}{machine.setting.key_names[abs(key) - 1]!r}" for key in keys]
+    return f"announced on the {tier}: {', '.join(names) or 'nothing'}"
 
 
 def _queue(tier: str, free: tuple[int, ...]) -> str:

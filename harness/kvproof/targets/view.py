@@ -5,9 +5,11 @@ from typing import NamedTuple
 from kvmodel import Action, Machine, State
 from kvmodel import actions as act
 from kvmodel.contents import Contents
+from kvmodel.prefix_cache import findable
 from kvmodel.request import Request
 from kvmodel.streams import runnable
 from kvmodel.transfer_job import FORGOTTEN, REPORTED, Job, Pair
+from kvproof.targets.announced import Announced
 
 Blocks = tuple[int, ...]
 
@@ -56,6 +58,8 @@ class View(NamedTuple):
     launched  what the steps compute whose output is awaited, oldest first; empty: none is awaited
     runnable  (worker, stream) whose oldest operation could run now
     contents  of every block on every worker: device, then host
+    announced  keys that can be hit according to the target's events, in order: on the device, then on the host; one
+               that was stored twice twice, one that was removed and was not there as its negative
     offers    what the scheduler would do next if it was asked: keys of actions
     """
 
@@ -70,6 +74,7 @@ class View(NamedTuple):
     launched: tuple[ShareView, ...] | None = None
     runnable: tuple[tuple[int, int], ...] | None = None
     contents: tuple[Contents, Contents] | None = None
+    announced: Announced | None = None
     offers: frozenset[tuple[object, ...]] | None = None
 
 
@@ -127,6 +132,7 @@ def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) 
         _launched(state) if state.steps else (),
         tuple(runnable(state)),
         (state.device_contents, state.host_contents),
+        (findable(state.device), findable(state.host)),
         offers,
     )
 

@@ -148,6 +148,11 @@ def _view(setting: Setting, view: View) -> None:
             worker, stream = _sequence(place, "a member of runnable", 2)
             _numbers((worker,), scope.workers, "worker")
             _numbers((stream,), len(STREAMS), "stream")
+    if view.announced is not None:
+        for told in _sequence(view.announced, "announced", 2):
+            for key in _sequence(told, "what is announced of a tier"):
+                if not isinstance(key, int) or not 0 < abs(key) <= keys:
+                    raise _Odd(f"announced has {key!r:.40}, which is no key")
     if view.contents is not None:
         tiers = _sequence(view.contents, "contents", 2)
         for rows, blocks in zip(tiers, (scope.device_blocks, scope.host_blocks), strict=True):

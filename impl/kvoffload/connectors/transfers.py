@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from kvoffload.block_pool import BlockPool
+from kvoffload.cache_events import CacheEvent, journal_of
 from kvoffload.completions import marks, per_job
 from kvoffload.config import Config
 from kvoffload.connector import Connector, ConnectorOutput, SchedulerOutput, Settled
 from kvoffload.errors import NotBound
 from kvoffload.ids import Block, Failures, JobId, Key, Pair, RequestId, Tiers, WorkerRank
+from kvoffload.operations import Tier
 from kvoffload.plan import LaunchPlan, PlannedCopy, PlannedShare
 from kvoffload.request import Phase, Request
 from kvoffload.stores import eager, lazy
@@ -39,8 +41,10 @@ class TransferConnector(Connector):
     storing: set[Key]
 
     @classmethod
-    def create(cls, config: Config) -> Self:
-        return cls(config, BlockPool.of_size(config.host_blocks), None, {}, 0, [], set())
+    def create(cls, config: Config, events: list[CacheEvent] | None = None) -> Self:
+        """Without transfers, not bound. What happens in the host cache is appended to `events`."""
+        host = BlockPool.of_size(config.host_blocks, journal_of(Tier.HOST, events))
+        return cls(config, host, None, {}, 0, [], set())
 
     # What the disciplines differ in.
 
