@@ -4,16 +4,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kvproof.lockstep import conformance
+    from kvproof.reproduction import Reproduced, reproduce
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "conformance"]
+__all__ = ["Reproduced", "__version__", "conformance", "reproduce"]
 
 
 def __getattr__(name: str) -> object:
-    """`conformance`, imported when it is asked for: the command line must start without Hypothesis."""
+    """What is public, imported when it is asked for: the command line must start without Hypothesis."""
     if name == "conformance":
         from kvproof.lockstep import conformance
 
         return conformance
+    if name in ("Reproduced", "reproduce"):
+        from kvproof import reproduction
+
+        return getattr(reproduction, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

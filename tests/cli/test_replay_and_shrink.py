@@ -69,6 +69,15 @@ def test_a_violation_that_is_gone_is_fixed(folder: Path, cli, jobs: list[Job]) -
     assert "FIXED in 0.1 s; 6 commands; owners-account-for-references does not occur any more." in ran.out
 
 
+def test_what_is_fixed_is_pruned_when_asked(folder: Path, cli, jobs: list[Job]) -> None:
+    ran = cli("replay", saved(folder, Verdict.REFUTED), "--prune")
+    assert "does not occur any more. Removed .kvproof/failures/9abbd5." in ran.out
+    assert not (folder / ".kvproof/failures/9abbd5").exists()
+    ran = cli("replay", saved(folder, Verdict.PASSED), "--prune")
+    assert (folder / ".kvproof/failures/9abbd5").exists(), "it was no violation"
+    assert ran.status == 0
+
+
 def test_the_device_can_be_chosen(folder: Path, cli, jobs: list[Job]) -> None:
     cli("replay", saved(folder, Verdict.PASSED), "--device", "ledger")
     cli("replay", saved(folder, Verdict.PASSED), "--target", "kvoffload-ledger")

@@ -45,6 +45,31 @@ def test_saving_again_replaces(root: Path) -> None:
     assert (root / "7c1f9e" / store.REPORT_FILE).read_text() == "newer\n"
 
 
+def test_what_is_beside_a_trace_tells_of_that_trace(root: Path) -> None:
+    folder = root / "7c1f9e"
+    (folder / "notes.txt").write_text("mine")
+    store.save(root, "7c1f9e", TRACE, "report\n", {store.TIMELINE_FILE: "<p>", store.VERDICT_FILE: "{}"})
+    assert (folder / store.TIMELINE_FILE).read_text() == "<p>"
+    store.save(root, "7c1f9e", TRACE, "report\n", {store.VERDICT_FILE: "{}"})
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "notes.txt",
+        "report.txt",
+        "trace.itf.json",
+        "verdict.json",
+    ]
+
+
+def test_pruning_removes_what_is_ours(root: Path, tmp_path: Path) -> None:
+    (root / "7c2000" / "notes.txt").write_text("mine")
+    elsewhere = tmp_path / "abc" / store.TRACE_FILE
+    assert store.prune(root / "7c1f9e" / store.TRACE_FILE)
+    assert store.prune(root / "7c2000" / store.TRACE_FILE)
+    assert not store.prune(root / "abcdef" / "other.json")
+    assert store.ids(root) == ("7c2000", "abcdef")
+    assert [path.name for path in (root / "7c2000").iterdir()] == ["notes.txt"]
+    assert not store.prune(elsewhere.parent.parent / "Abc" / store.TRACE_FILE)
+
+
 @pytest.mark.parametrize("identifier", ["", ".", "..", "../x", "7c/../..", "7C1F9E", "a" * 65, "7c1f9e\n"])
 def test_an_id_never_leads_out_of_the_folder(root: Path, identifier: str) -> None:
     before = sorted(root.parent.parent.rglob("*"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kvmodel.errors import BadScope
 from kvproof import __version__, plan, verdict
+from kvproof.cli import bundle
 from kvproof.cli.progress import ProgressLine
 from kvproof.commit import current_commit
 from kvproof.job import Job
@@ -115,7 +116,9 @@ class Saved:
         text = failure_text(failure, saved=folder, also=also)
         path: Path | None = None
         try:
-            path = store.save(self.root, identifier, of_failure(job, failure, self.commit), text + "\n")
+            trace = of_failure(job, failure, self.commit)
+            files = bundle.beside(job, result, trace, len(self._texts))
+            path = store.save(self.root, identifier, trace, text + "\n", files)
         except (OSError, ValueError) as error:  # the verdict matters more than the file: say it, and go on
             text = failure_text(failure, also=also) + f" ({error})"
         if result.verdict is not Verdict.KNOWN:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 from kvproof import verdict
 from kvproof.budget import parse_budget
@@ -21,6 +22,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("trace", metavar="TRACE", help="an id (or its beginning), a trace file, or a folder with one")
     add_target(parser)
+    parser.add_argument("--prune", action="store_true", help="remove the kept failure if it is FIXED")
     parser.add_argument("--budget", metavar="TIME", type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
     parsed = parser.read(arguments)
     trace, path = read_trace(parsed.trace)
@@ -30,10 +32,21 @@ def run(arguments: Sequence[str]) -> int:
     failures = (
         [] if result.failure is None else [failure_text(result.failure, saved=store.shown(path), replay=parsed.trace)]
     )
-    report(f"{headline(job, path)}\n{_sentence(trace, result)}", failures, [result], parsed.json)
+    said = _sentence(trace, result)
+    if parsed.prune and result.verdict is Verdict.FIXED:
+        said += f" {_pruned(path)}"
+    report(f"{headline(job, path)}\n{said}", failures, [result], parsed.json)
     if outcome.signal is not None:
         return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
     return verdict.exit_status([result])
+
+
+def _pruned(path: Path) -> str:
+    try:
+        removed = store.prune(path)
+    except OSError as error:
+        return f"It could not be removed ({error})."
+    return f"Removed {store.shown(path.parent)}." if removed else "It is no kept failure, and stays."
 
 
 def _against(trace: Trace, result: Result) -> Result:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kvproof import verdict
 from kvproof.budget import parse_budget
+from kvproof.cli import bundle
 from kvproof.cli.flags import Parser, add_target
 from kvproof.cli.planned import report
 from kvproof.cli.single import headline, job_of, read_trace, run_one
@@ -45,7 +46,8 @@ def run(arguments: Sequence[str]) -> int:
             else:
                 root = store.default_root()
                 text = failure_text(failure, saved=store.shown(root / failure.fingerprint))
-                written = store.save(root, failure.fingerprint, shrunk, text + "\n")
+                files = bundle.beside(job, result, shrunk, 0)
+                written = store.save(root, failure.fingerprint, shrunk, text + "\n", files)
         except OSError as error:
             raise BadUsage(f"the shorter trace cannot be written ({error})") from None
         result = dataclasses.replace(result, trace=store.shown(written))

@@ -1,14 +1,17 @@
 """The failures that are kept: a folder for each under `.kvproof/failures`, named by its fingerprint.
 
-    .kvproof/failures/7c1f9e/trace.itf.json     the trace, for replay and shrink
+    .kvproof/failures/7c1f9e/trace.itf.json     the trace, for replay, show and shrink
     .kvproof/failures/7c1f9e/report.txt         what the report said
+    .kvproof/failures/7c1f9e/verdict.json       the same for machines
+    .kvproof/failures/7c1f9e/test_repro.py      a pytest that fails as it did
+    .kvproof/failures/7c1f9e/timeline.html      the trace told step by step
 
 Names come from the command line and are looked up by pattern: nothing outside of the folder is ever read or written
 through an id.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kvproof.atomic import write_whole
@@ -17,6 +20,11 @@ from kvproof.trace.trace import BadTrace, Trace
 
 TRACE_FILE = "trace.itf.json"
 REPORT_FILE = "report.txt"
+VERDICT_FILE = "verdict.json"
+REPRO_FILE = "test_repro.py"
+TIMELINE_FILE = "timeline.html"
+FILES = (TRACE_FILE, REPORT_FILE, VERDICT_FILE, REPRO_FILE, TIMELINE_FILE)
+"""All that a folder of ours holds."""
 
 _ID = re.compile(r"[0-9a-f]{1,64}")
 
@@ -26,9 +34,10 @@ def default_root(folder: Path | None = None) -> Path:
     return (folder or Path.cwd()) / ".kvproof" / "failures"
 
 
-def save(root: Path, identifier: str, trace: Trace, report: str) -> Path:
+def save(root: Path, identifier: str, trace: Trace, report: str, beside: Mapping[str, str] | None = None) -> Path:
     """Keep a failure, in place of an older one with the same id, and return the trace's path.
 
+    `beside` has the text of further files of FILES; those that it lacks are removed, since they tell of an older trace.
     Raises OSError when the folder cannot be written, and ValueError for an id that is none.
     """
     if not _ID.fullmatch(identifier):
@@ -39,8 +48,28 @@ def save(root: Path, identifier: str, trace: Trace, report: str) -> Path:
         raise OSError(f"{folder} is a symbolic link; a failure is not written through it")
     path = folder / TRACE_FILE
     itf.write(path, trace)
-    write_whole(folder / REPORT_FILE, report)
+    texts = {REPORT_FILE: report, **(beside or {})}
+    for name in FILES[1:]:
+        if name in texts:
+            write_whole(folder / name, texts[name])
+        else:
+            (folder / name).unlink(missing_ok=True)
     return path
+
+
+def prune(path: Path) -> bool:
+    """Remove the failure that a trace file of ours belongs to, and say whether it was one.
+
+    Only files of our names are removed, and the folder if nothing else is in it. Raises OSError.
+    """
+    folder = path.parent
+    if path.name != TRACE_FILE or not _ID.fullmatch(folder.name) or folder.is_symlink():
+        return False
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
+    return True
 
 
 def ids(root: Path) -> tuple[str, ...]:

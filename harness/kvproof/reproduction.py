@@ -1,0 +1,73 @@
+"""Reproduction: a kept trace as a test that fails while the bug is there. What `test_repro.py` of a failure calls."""
+
+from pathlib import Path
+
+from kvmodel import Machine
+from kvproof import __version__
+from kvproof.engines.run_of import failure_of, run_of
+from kvproof.failure import Failure
+from kvproof.report.failure_text import failure_text
+from kvproof.search.modes import Variant
+from kvproof.targets.open_for import not_taken, opener
+from kvproof.targets.registry import is_ours
+from kvproof.trace import itf
+
+
+class Reproduced(AssertionError):
+    """The target still does what the trace shows, or something else that cannot be accounted for: the report says."""
+
+
+def reproduce(trace: str | Path, *, target: str | None = None, device: str | None = None) -> None:
+    """Perform a saved trace in this process. Returns if every command can be accounted for.
+
+    target, device  in place of those that the trace names, as `--target` and `--device` take them
+
+    Raises Reproduced if not; BadTrace for a file that is none; ValueError for commands that the target does not take.
+    """
+    read = itf.read(Path(trace))
+    name = read.target if target is None else target
+    on = (read.device if device is None else device) if is_ours(name) else ""
+    reason = not_taken(name, on, read.commands)
+    if reason:
+        raise ValueError(reason)
+    machine = Machine(read.contract, read.scope)
+    run = run_of(machine, opener(name, on, machine), read.commands, lambda: False)
+    if run.beyond:
+        raise ValueError(run.beyond)
+    if run.divergence is not None:
+        failure = failure_of(
+            Variant(read.scope_name, read.scope, read.contract),
+            name, read.engine, on, read.commands[: run.done], run.divergence, run.notes, "",
+        )  # fmt: skip
+        raise Reproduced("\n" + failure_text(failure, saved=str(Path(trace).parent)))
+
+
+def test_of(failure: Failure, device: str) -> str:
+    """The text of `test_repro.py` for a failure that is kept beside its trace.
+
+    Only literals of ours, and names written as Python writes them, get into it: what a trace says is never code.
+    """
+    about = f"{failure.property}: {failure.sentence}"
+    said = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else " " for c in about)
+    words = [f'"""{said[:90].strip()}']
+    if len(said) > 90:
+        words[0] += " ..."
+    return "\n".join(
+        [
+            words[0],
+            "",
+            f"Written by kvproof {__version__}. Run it with pytest where the target can be imported: it fails while",
+            "the target does what the trace beside it shows, and passes when that is mended.",
+            '"""',
+            "",
+            "from pathlib import Path",
+            "",
+            "from kvproof import reproduce",
+            "",
+            "",
+            f"def test_{failure.fingerprint}() -> None:",
+            '    trace = Path(__file__).with_name("trace.itf.json")',
+            f"    reproduce(trace, target={failure.target!a}, device={device!a})",
+            "",
+        ]
+    )
