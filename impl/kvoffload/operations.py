@@ -12,6 +12,10 @@ class Stream(StrEnum):
     LOAD = "load"
 
 
+STREAMS = tuple(Stream)
+"""Each once, in the order of the class; going through the class itself is several times slower."""
+
+
 class Tier(StrEnum):
     DEVICE = "device"
     HOST = "host"

@@ -1,6 +1,10 @@
-"""The kept ways of s3: those of pinning are found afresh here, in seconds; those of fencing in `check --all` alone."""
+"""The kept ways of s3: those of pinning are found afresh here; those of fencing in `check --all` alone."""
+
+import pytest
 
 from kvmodel import Contract, Machine
+from kvproof.engines import conform
+from kvproof.job import Job
 from kvproof.scopes import SCOPES
 from kvproof.search import ways
 from kvproof.search.walks import Pairs
@@ -23,3 +27,19 @@ def test_the_kept_ways_of_fencing_are_of_its_whole_exploration() -> None:
 
 def test_a_scope_without_kept_ways_has_none() -> None:
     assert ways.read("pinning", "s1") is None
+
+
+@pytest.mark.parametrize(("states", "kept", "verdict"), [(206, 52, "PROVED"), (205, 52, ""), (206, 51, "")])
+def test_a_kept_list_of_another_machine_is_no_proof(
+    monkeypatch: pytest.MonkeyPatch, states: int, kept: int, verdict: str
+) -> None:
+    """The product search meets every pair: a list that lacks one, or is of other states, is found out."""
+    scope, contract = SCOPES["s1"], Contract("pinning")
+    machine = Machine(contract, scope)
+    fresh = ways.found(machine, Pairs(machine, lambda: False))
+    listed = fresh._replace(states=states, pairs=frozenset(sorted(fresh.pairs)[:kept]))
+    monkeypatch.setattr(ways, "read", lambda discipline, name: listed)
+    job = Job("conform", "kvoffload", "pinning", "s1", scope, contract, device="ledger")
+    result = conform.run(job, lambda words: None, lambda: False)
+    assert str(result.verdict) == (verdict or "UNDETERMINED")
+    assert (conform.STALE in result.detail) == (verdict == "")

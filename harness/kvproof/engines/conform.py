@@ -15,7 +15,7 @@ from kvproof.job import Cut, Job, Progress
 from kvproof.scopes import SCOPES
 from kvproof.search import ways
 from kvproof.search.modes import Variant, variants
-from kvproof.search.phases import pairs_of
+from kvproof.search.phases import Label, pairs_of
 from kvproof.search.product import Product, Searchable, Searched
 from kvproof.search.walks import Pairs, Transitions, named
 from kvproof.targets.command import Command
@@ -106,7 +106,9 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
         return Found(False, broken, {}, "")
     assert isinstance(target, Snapshotting)
     composites = len(job.scope.prompts) == 1 and (not job.options.get("modes") or variant.name.endswith("+pressure"))
-    product = Product(machine, cast(Searchable, target), composites, _known(job))
+    kept = ways.read(job.discipline, job.scope_name) if _is_named(job) and not job.options.get("modes") else None
+    met: set[Label] | None = None if kept is None else set()
+    product = Product(machine, cast(Searchable, target), composites, _known(job), met)
     try:
         searched = product.search(cut, lambda text: progress(f"{variant.name}: {text}"))
     finally:
@@ -118,6 +120,13 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     failure = _failure_of_search(job, variant, machine, target_class, searched)
     if failure is None and not searched.finished:
         detail = f"cut short after {searched.pairs:,} pairs, {searched.edges:,} edges"
+    elif failure is None and kept is not None and met is not None:
+        fresh = frozenset(map(ways.written, met))
+        if (kept.pairs, kept.states) != (fresh, searched.states):
+            said = (
+                f"{STALE}: {len(kept.pairs)} pairs of {kept.states:,} states are kept, and there are {len(fresh)} of "
+            )
+            return Found(False, None, amounts, f"{said}{searched.states:,}")
     return Found(searched.finished, failure, amounts, detail)
 
 
@@ -243,19 +252,17 @@ def _walked(job: Job, variant: Variant, target_class: type[Target], progress: Pr
 def _pairs_walked(
     job: Job, variant: Variant, machine: Machine, target_class: type[Target], progress: Progress, cut: Cut
 ) -> Found:
-    """Walk the kept ways to every pair of action and phase; where none are kept, or with option `afresh`, explore for
-    them first, and hold what is kept against that."""
+    """Walk the kept ways to every pair of action and phase; where none are kept, explore for them first.
+
+    What is kept is held against all that there is by the product search of the same scope.
+    """
     kept = ways.read(job.discipline, job.scope_name) if _is_named(job) else None
-    if kept is None or job.options.get("afresh"):
+    if kept is None:
         progress(f"{variant.name}: exploring for pairs of action and phase")
         pairs = Pairs(machine, cut)
         if not pairs.finished:
             return Found(False, None, {}, f"cut short after {pairs.states:,} states, before any walk")
-        fresh = ways.found(machine, pairs)
-        if kept is not None and (kept.pairs, kept.states) != (fresh.pairs, fresh.states):
-            detail = f"{STALE}: {len(kept.pairs)} pairs are kept, and there are {len(fresh.pairs)}"
-            return Found(False, None, {}, detail)
-        kept = fresh
+        kept = ways.found(machine, pairs)
     covered: set[str] = set()
     steps = 0
     walker = Walker(machine, target_class)

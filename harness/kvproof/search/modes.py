@@ -110,9 +110,34 @@ MODES: Mapping[str, Change] = {
 }
 """Name -> how it changes a variant. Each is off in the base scopes s1 to s4."""
 
-EXCLUSIVE = frozenset(
-    map(frozenset, ({"decode", "pressure"}, {"decode", "depth"}, {"survivors", "tiers"}, {"lookups", "tiers"}))
+PAIRED_WITH_ALL = (
+    "lazy", "first", "lookups", "decode", "pressure", "evict", "survivors", "resets", "duplicates", "losses",
+    "forgeries", "double-frees",
+)  # fmt: skip
+"""Modes every two of which are taken together."""
+
+LISTED = (
+    ("depth", "lazy"),
+    ("depth", "first"),
+    ("depth", "pressure"),
+    ("depth", "survivors"),
+    ("depth", "duplicates"),
+    ("depth", "failures"),
+    ("failures", "lookups"),
+    ("failures", "survivors"),
+    ("failures", "duplicates"),
+    ("failures", "losses"),
+    ("failures", "lazy"),
+    ("tiers", "resets"),
+    ("tiers", "depth"),
+    ("tiers", "failures"),
+    ("partial", "lookups"),
+    ("partial", "losses"),
+    ("partial", "failures"),
 )
+"""Further pairs, of modes that change what each other does: not every pair of them, since their states are many."""
+
+EXCLUSIVE = frozenset({frozenset({"decode", "pressure"})})
 """Pairs of which one contains the other."""
 
 
@@ -134,14 +159,26 @@ def turns(contract: Contract) -> list[Contract]:
 
 
 def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[Variant]:
-    """The base with each mode alone, or with every pair of modes."""
+    """The base with each mode alone, or with pairs of modes."""
     base = Variant(name, scope, contract)
-    chosen = (
-        [(mode,) for mode in MODES]
-        if not pairs
-        else [pair for pair in combinations(MODES, 2) if frozenset(pair) not in EXCLUSIVE]
-    )
-    return [_varied(base, modes) for modes in chosen]
+    if not pairs:
+        return [_varied(base, (mode,)) for mode in MODES]
+    chosen = [pair for pair in combinations(PAIRED_WITH_ALL, 2) if frozenset(pair) not in EXCLUSIVE]
+    return [_varied(_lighter(base, pair), pair) for pair in (*chosen, *LISTED)]
+
+
+def _lighter(base: Variant, pair: tuple[str, str]) -> Variant:
+    """Under fencing with several workers the states of some pairs are too many for a night: those are taken without
+    client preemptions and aborts where two resets are on, and without resets where pressure is on and the other mode
+    is not about them. With one worker they are taken whole."""
+    if base.contract.pins or base.scope.workers == 1:
+        return base
+    if "resets" in pair:
+        name = f"{base.name},preempts=no,aborts=no"
+        return base._replace(name=name, scope=base.scope._replace(preempts=False, aborts=False))
+    if "pressure" in pair and not {"evict", "survivors"} & set(pair):
+        return base._replace(name=f"{base.name},resets=0", scope=base.scope._replace(resets=0))
+    return base
 
 
 def _varied(base: Variant, modes: tuple[str, ...]) -> Variant:

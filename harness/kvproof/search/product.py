@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from kvmodel import ACTIONS, Machine, State
 from kvproof.search.canonical import canonical_with
+from kvproof.search.phases import Label, pairs_of
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import explain
@@ -51,6 +52,7 @@ class Product:
     """All reachable pairs of one machine and one target, numbered in the order of their discovery.
 
     composites  also the commands that stand for several actions: a whole scheduling call, a worker's whole batch
+    phases      gets every pair of action and phase that was met, unless it is None
     known       says of a divergence that it is known: the search goes on past it, and keeps the first in `passed_by`
     """
 
@@ -60,11 +62,13 @@ class Product:
         target: Searchable,
         composites: bool,
         known: Callable[[Divergence], bool] = lambda divergence: False,
+        phases: set[Label] | None = None,
     ) -> None:
         self.machine = machine
         self.target = target
         self.composites = composites
         self.known = known
+        self.phases = phases
         self.passed_by: tuple[tuple[Command, ...], Divergence] | None = None
         self.pairs = 0
         self.parent = array("i")
@@ -108,9 +112,12 @@ class Product:
             difference = between(machine, state, self.via[number], offers_of(actions), offered(target))
             if difference is not None and not self._pass_by(self.path(number), difference):
                 return False, self.path(number), difference
+            untouched = True
             for command in self._commands(state, [command_of(action) for action in actions]):
                 self.edges += 1
-                target.restore(snapshot)
+                if not untouched:
+                    target.restore(snapshot)
+                untouched = False
                 outcome, view = performed(target, command)
                 explained = explain(machine, state, command, outcome, view, True)
                 if isinstance(explained, Divergence):
@@ -119,6 +126,8 @@ class Product:
                     return False, (*self.path(number), command), explained
                 for action in explained.actions:
                     self.taken[type(action).__name__] += 1
+                if self.phases is not None and len(explained.actions) == 1:
+                    self.phases.update(pairs_of(state, explained.actions[0]))
                 if explained.actions:
                     self._add(explained.state, number, command)
             if not number & 127:

@@ -1,8 +1,9 @@
 """Ways: commands that together meet every pair of action and phase of a scope, found once and kept in a file.
 
 To find all pairs a scope must be explored wholly, which for s3 under fencing takes minutes; to walk them takes seconds.
-So the check walks what the file says, and holds what it met against the pairs that the file lists. `check --all`
-explores, and holds the file against that. `python -m kvproof.search.ways` writes the files.
+So the check walks what the file says, and holds what it met against the pairs that the file lists. The product search
+of the same scope holds the file against all that there is: `check` under pinning, `check --all` under fencing.
+`python -m kvproof.search.ways` writes the files.
 """
 
 import json

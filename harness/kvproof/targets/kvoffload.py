@@ -1,6 +1,5 @@
 """kvoffload as a target: its engine and workers on the `ledger` device, or gated on `host` or `cuda`, with bytes."""
 
-import pickle
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
@@ -22,7 +21,7 @@ from kvoffload.devices.ledger import Ledger as LedgerDevice
 from kvoffload.engine import Engine
 from kvoffload.errors import DoubleFree, Hang, KVOffloadError, UnknownBlock
 from kvoffload.ids import Meaning, Survivors, Tiers
-from kvoffload.operations import Content, Stream, Tier
+from kvoffload.operations import Content, Stream, Tier, Unreadable
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
@@ -30,7 +29,7 @@ from kvoffload.scheduler import Admission, Deferred
 from kvoffload.step_report import Admitted, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
 from kvoffload.transfer_job import Direction, JobState
 from kvproof.search.canonical import Renaming
-from kvproof.targets import kvoffload_control, kvoffload_marks
+from kvproof.targets import kvoffload_control, kvoffload_marks, kvoffload_snapshots
 from kvproof.targets.command import Command
 from kvproof.targets.kvoffload_events import NOTHING, replayed
 from kvproof.targets.kvoffload_marks import COPIES
@@ -72,6 +71,13 @@ def config_of(setting: Setting) -> Config:
         reports=contract.reports,
         repeats=scope.repeats,
     )
+
+
+def _in_key(held: Content | Unreadable, generation: int) -> int:
+    """What a block holds, as the machine writes it."""
+    if isinstance(held, Content):
+        return held.key if held.generation == generation else -held.key
+    return UNWRITTEN if held is Unreadable.UNWRITTEN else TORN
 
 
 class KVOffload:
@@ -380,17 +386,12 @@ class KVOffload:
 
     def _contents(self, tier: Tier, blocks: int, generation: int) -> tuple[tuple[int, ...], ...]:
         content = self.device.content
-        rows: list[tuple[int, ...]] = []
-        for worker in range(self.device.workers):
-            row: list[int] = []
-            for block in range(blocks):
-                held = content(tier, worker, block)
-                if isinstance(held, Content):
-                    row.append(held.key if held.generation == generation else -held.key)
-                else:
-                    row.append(UNWRITTEN if held == "UNWRITTEN" else TORN)
-            rows.append(tuple(row))
-        return tuple(rows)
+        return tuple(
+            [
+                tuple([_in_key(content(tier, worker, block), generation) for block in range(blocks)])
+                for worker in range(self.device.workers)
+            ]
+        )
 
     def offers(self) -> frozenset[tuple[object, ...]]:
         engine = self.engine
@@ -427,13 +428,22 @@ class Ledger(KVOffload):
         scope = setting.scope
         return LedgerDevice.create(scope.workers, scope.device_blocks, scope.host_blocks, gated=True)
 
+    def _contents(self, tier: Tier, blocks: int, generation: int) -> tuple[tuple[int, ...], ...]:
+        """The same without a call for each block: half of the commands of a whole check end here."""
+        return tuple(
+            [
+                tuple([_in_key(held, generation) for held in (shard.device if tier is Tier.DEVICE else shard.host)])
+                for shard in self.device.shards
+            ]
+        )
+
     def save(self) -> bytes:
-        marks = [worker.marks for worker in self.runtime.workers] if self.setting.contract.marks else None
-        return pickle.dumps((self.engine, self.device, marks, self.announced), protocol=5)
+        marks = [worker.marks for worker in self.runtime.workers if worker.marks is not None]
+        return kvoffload_snapshots.saved((self.engine, self.device, marks or None, self.announced))
 
     def restore(self, snapshot: bytes) -> None:
         """Continue from a snapshot that `save` of the same setting has made in this process."""
-        engine, self.device, marks, self.announced = pickle.loads(snapshot)
+        engine, self.device, marks, self.announced = kvoffload_snapshots.restored(snapshot)
         self.runtime = Runtime(engine, self.device, marks)
 
     def control(self, renaming: Renaming) -> Hashable:

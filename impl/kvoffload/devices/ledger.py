@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from kvoffload.errors import NotRunnable, UnknownJob
-from kvoffload.operations import Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
+from kvoffload.operations import STREAMS, Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
 from kvoffload.plain import Plain
 
 
@@ -103,7 +103,7 @@ class Ledger(Plain):
         shard = self.shards[worker]
         shard.enqueue(operation)
         if not self.gated:
-            while ready := [stream for stream in Stream if shard.ready(stream)]:
+            while ready := [stream for stream in STREAMS if shard.ready(stream)]:
                 self._run(worker, ready[0])
 
     def copied(self, worker: int) -> tuple[int, ...]:
@@ -121,7 +121,7 @@ class Ledger(Plain):
 
     def runnable(self) -> tuple[tuple[int, Stream], ...]:
         return tuple(
-            [(worker, stream) for worker, shard in enumerate(self.shards) for stream in Stream if shard.ready(stream)]
+            [(worker, stream) for worker, shard in enumerate(self.shards) for stream in STREAMS if shard.ready(stream)]
         )
 
     def run(self, worker: int, stream: Stream) -> None:
