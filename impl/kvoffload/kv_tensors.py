@@ -141,6 +141,7 @@ class KVTensors:
         self._layers[layer][block, :HEADER_WORDS].fill_(-1)
         raise CopyFailed(f"layer {layer} of block {source_block} could not be copied to block {block}")
 
-    def copy_layer(self, layer: int, source: "KVTensors", source_block: int, block: int) -> None:
-        """Copy one layer of one block from another tier. Neither block is checked: whoever made the copy did."""
-        self._layers[layer][block].copy_(source._layers[layer][source_block])
+    def copy_layer(self, layer: int, source: "KVTensors", source_block: int, block: int, blocks: int = 1) -> None:
+        """Copy one layer of so many consecutive blocks from another tier. They are not checked: whoever made the copy
+        did. The bytes of consecutive blocks of a layer are consecutive too, so that this is one copy."""
+        self._layers[layer][block : block + blocks].copy_(source._layers[layer][source_block : source_block + blocks])

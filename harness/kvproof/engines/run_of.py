@@ -18,11 +18,12 @@ from kvproof.targets.command import Command
 from kvproof.targets.dangers import NEXT
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed, explain
-from kvproof.targets.guarded import performed, started
+from kvproof.targets.guarded import own_state, performed, seen, started
+from kvproof.targets.invariants import Invariants
 from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.narration import narrated
 from kvproof.targets.outcome import Answer, Crashed, Outcome
-from kvproof.targets.target import Target
+from kvproof.targets.target import Abstracting, Target
 from kvproof.targets.wording import beyond_scope
 
 Open = Callable[[], Target]
@@ -74,6 +75,10 @@ def run_of(
         divergence = at_start(machine, target)
         if divergence is not None:
             return RunOf(0, (), state, divergence)
+        invariants = Invariants(machine.setting)
+        own = _own_state(target)
+        if isinstance(own, Crashed):
+            return RunOf(0, (), state, crashed(None, own))
         for position, command in enumerate(commands):
             if cut() or not given(machine, state, command):
                 return RunOf(position, tuple(notes), state, None)
@@ -89,6 +94,13 @@ def run_of(
                 return RunOf(position + 1, tuple(notes), state, explained)
             notes.append(narrated(machine, state, explained.actions, value) or _refused(outcome))
             state = explained.state
+            if isinstance(target, Abstracting) and own is not None:
+                reached = own_state(target, view)
+                divergence = invariants.judged(own, command, explained.actions, reached, fresh=True)
+                if divergence is not None:
+                    return RunOf(position + 1, tuple(notes), state, divergence)
+                assert isinstance(reached, State)
+                own = reached
             told(state)
             divergence = differing_offers(machine, state, target, command)
             if divergence is not None:
@@ -96,6 +108,14 @@ def run_of(
         return RunOf(len(commands), tuple(notes), state, None)
     finally:
         target.close()
+
+
+def _own_state(target: Target) -> State | Crashed | None:
+    """The target's own state at the start, if it can give it."""
+    if not isinstance(target, Abstracting):
+        return None
+    shown = seen(target)
+    return shown if isinstance(shown, Crashed) else own_state(target, shown)
 
 
 def _refused(outcome: Outcome) -> str:

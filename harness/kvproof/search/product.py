@@ -16,12 +16,13 @@ from kvproof.search.canonical import canonical_with
 from kvproof.search.phases import Label, pairs_of
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
-from kvproof.targets.explain import explain
-from kvproof.targets.guarded import offered, performed, seen
+from kvproof.targets.explain import crashed, explain
+from kvproof.targets.guarded import offered, own_state, performed, seen
+from kvproof.targets.invariants import Invariants
 from kvproof.targets.judging import at_start, between
 from kvproof.targets.outcome import Crashed
-from kvproof.targets.target import Offering, Snapshotting, Target
-from kvproof.targets.view import compared_fields, offers_of
+from kvproof.targets.target import Abstracting, Offering, Snapshotting, Target
+from kvproof.targets.view import View, compared_fields, offers_of
 from kvproof.targets.wording import command_of, reportable
 
 
@@ -67,6 +68,8 @@ class Product:
         self.machine = machine
         self.target = target
         self.composites = composites
+        self.invariants = Invariants(machine.setting)
+        self._abstracting = target if isinstance(target, Abstracting) else None
         self.known = known
         self.phases = phases
         self.passed_by: tuple[tuple[Command, ...], Divergence] | None = None
@@ -112,6 +115,9 @@ class Product:
             difference = between(machine, state, self.via[number], offers_of(actions), offered(target))
             if difference is not None and not self._pass_by(self.path(number), difference):
                 return False, self.path(number), difference
+            before = self._own_state()
+            if isinstance(before, Crashed):
+                return False, self.path(number), crashed(self.via[number], before)
             untouched = True
             for command in self._commands(state, [command_of(action) for action in actions]):
                 self.edges += 1
@@ -128,8 +134,12 @@ class Product:
                     self.taken[type(action).__name__] += 1
                 if self.phases is not None and len(explained.actions) == 1:
                     self.phases.update(pairs_of(state, explained.actions[0]))
-                if explained.actions:
-                    self._add(explained.state, number, command)
+                after = None if before is None else self._own_state(view)
+                fresh = bool(explained.actions) and self._add(explained.state, number, command)
+                if before is not None and after is not None:
+                    difference = self.invariants.judged(before, command, explained.actions, after, fresh)
+                    if difference is not None and not self._pass_by((*self.path(number), command), difference):
+                        return False, (*self.path(number), command), difference
             if not number & 127:
                 progress(f"{self.pairs:,} pairs, {self.edges:,} edges")
                 if cut():
@@ -153,17 +163,26 @@ class Product:
         ]
         return [*single, Command("schedule"), *batches]
 
-    def _add(self, state: State, parent: int, command: Command | None) -> None:
+    def _own_state(self, view: View | None = None) -> State | Crashed | None:
+        """The target's own state, if it can give it. view: of the target now, if that is known."""
+        if self._abstracting is None:
+            return None
+        shown = seen(self.target) if view is None else view
+        return shown if isinstance(shown, Crashed) else own_state(self._abstracting, shown)
+
+    def _add(self, state: State, parent: int, command: Command | None) -> bool:
+        """A node, unless it is known. True: it is new."""
         canonical, renaming = canonical_with(self.machine.setting.contract, state)
         canonical = self._canonical.setdefault(canonical, canonical)
         key = (canonical, self.target.control(renaming))
         if key in self._known:
-            return
+            return False
         self._known.add(key)
         self._open.append((self.pairs, state, self.target.save()))
         self.pairs += 1
         self.parent.append(parent)
         self.via.append(command)
+        return True
 
     def path(self, number: int) -> tuple[Command, ...]:
         """A shortest way to a node."""

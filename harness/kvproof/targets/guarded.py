@@ -8,16 +8,20 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, cast
+from typing import NoReturn, TypeVar, cast
 
+from kvmodel import State
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import MALFORMED, Answer, Crashed, Outcome, Refused
-from kvproof.targets.target import Offering, Target
+from kvproof.targets.target import Abstracting, Offering, Target
 from kvproof.targets.view import View
+
+Answered = TypeVar("Answered")
 
 PARTS = ("exact", "perform", "view", "close")
 
 _OUTCOMES = (Answer, Refused, Crashed)
+_STATES = (State, Crashed)
 
 PATIENCE_S = 10.0
 """How long one call may take where it is watched, unless the target says otherwise in `patience_s`."""
@@ -100,6 +104,19 @@ def seen(target: Target) -> View | Crashed:
     if isinstance(view, View | Crashed):
         return view
     return Crashed(MALFORMED, f"view answered {_shown(view)}, which is no View")
+
+
+def own_state(target: Abstracting, view: View) -> State | Crashed:
+    """The target's own state, in the terms of the properties."""
+    own = _guarded(lambda: target.own_state(view), _patience(target))
+    if isinstance(own, _STATES):
+        return own
+    return Crashed(MALFORMED, f"own_state answered {_shown(own)}, which is no State")
+
+
+def asked_of_target(question: Callable[[], Answered]) -> Answered | Crashed:
+    """A question about what a target has shown: what it shows may make no sense, so that it cannot be answered."""
+    return cast("Answered | Crashed", _guarded(question))
 
 
 def offered(target: Offering) -> frozenset[tuple[object, ...]] | Crashed:

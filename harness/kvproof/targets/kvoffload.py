@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from kvmodel import Action
+from kvmodel import Action, State
 from kvmodel import actions as act
 from kvmodel.contents import TORN, UNWRITTEN
 from kvmodel.request import ABSENT, DONE, DRAINING, LOADING, RUNNING, WAITING, Pins
@@ -14,7 +14,7 @@ from kvmodel.streams import STREAMS
 from kvmodel.tiers import TIERS
 from kvmodel.transfer_job import ABANDONED, LIVE, LOAD, NONE, STORE
 from kvmodel.transfer_job import Pair as ModelPair
-from kvoffload.completions.marks import NO_MARK
+from kvoffload.completions.marks import NO_MARK, WorkerMarks
 from kvoffload.config import Config
 from kvoffload.devices.device import Device, FailsOnDemand
 from kvoffload.devices.ledger import Ledger as LedgerDevice
@@ -29,7 +29,7 @@ from kvoffload.scheduler import Admission, Deferred
 from kvoffload.step_report import Admitted, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
 from kvoffload.transfer_job import Direction, JobState
 from kvproof.search.canonical import Renaming
-from kvproof.targets import kvoffload_control, kvoffload_marks, kvoffload_snapshots
+from kvproof.targets import kvoffload_control, kvoffload_marks, kvoffload_snapshots, kvoffload_state
 from kvproof.targets.command import Command
 from kvproof.targets.kvoffload_events import NOTHING, replayed
 from kvproof.targets.kvoffload_marks import COPIES
@@ -446,9 +446,14 @@ class Ledger(KVOffload):
         engine, self.device, marks, self.announced = kvoffload_snapshots.restored(snapshot)
         self.runtime = Runtime(engine, self.device, marks)
 
+    def own_state(self, view: View) -> State:
+        return kvoffload_state.own_state(self.setting, view, self.engine, self.device, self._marks())
+
+    def _marks(self) -> list[WorkerMarks]:
+        return [worker.marks for worker in self.runtime.workers if worker.marks is not None]
+
     def control(self, renaming: Renaming) -> Hashable:
-        marks = [worker.marks for worker in self.runtime.workers if worker.marks is not None]
-        return kvoffload_control.canonical(self.engine, self.device, marks, renaming)
+        return kvoffload_control.canonical(self.engine, self.device, self._marks(), renaming)
 
 
 class Host(KVOffload):

@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 from typing import Protocol, runtime_checkable
 
+from kvmodel import State
 from kvmodel.setting import Setting
 from kvproof.search.canonical import Renaming
 from kvproof.targets.command import Command
@@ -63,6 +64,16 @@ class Snapshotting(Protocol):
 
     def control(self, renaming: Renaming) -> Hashable:
         """The whole control state in canonical names: equal if and only if nothing but names differs."""
+        ...
+
+
+@runtime_checkable
+class Abstracting(Protocol):
+    """A target that can give its whole state in the terms of the properties, from what it knows itself: then every
+    property is asked of it too, whatever the machine thinks."""
+
+    def own_state(self, view: View) -> State:
+        """The state now. view: what `view` has just answered."""
         ...
 
 

@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
@@ -380,9 +380,11 @@ class Host:
 
     def _rest(self, lane: _Lane, state: State) -> None:
         """Be in this state until what it rests for has happened or the device closes."""
-        self._settle(lane, state)
-        while not (lane.may_go_on() or self._closing.is_set()):
-            lane.wake.wait()
+        lane.state = state
+        if not lane.may_go_on():  # else nothing is quiescent, and nobody need look
+            self._settle(lane, state)
+            while not (lane.may_go_on() or self._closing.is_set()):
+                lane.wake.wait()
         lane.state = State.RUNNING
 
     def _settle(self, lane: _Lane, state: State) -> None:
@@ -438,16 +440,17 @@ class Host:
         source, destination = (device, host) if operation.stream is Stream.STORE else (host, device)
         # Layer by layer, as engines keep their caches: a block that is read too early is truly seen half copied.
         failed: list[int] = []
+        runs = _runs(operation.pairs, 1 if failing else len(operation.pairs))
         for layer in range(source.pattern.layers):
-            for position, (source_block, block) in enumerate(operation.pairs):
+            for position, source_block, block, blocks in runs:
                 if failed and position in failed:
                     continue
                 try:
-                    if position in failing:
+                    if failing and position in failing:
                         destination.break_off(layer, source_block, block)
-                    destination.copy_layer(layer, source, source_block, block)
-                except (CopyFailed, RuntimeError):  # torch's errors: the block is reported, the stream goes on
-                    failed.append(position)
+                    destination.copy_layer(layer, source, source_block, block, blocks)
+                except (CopyFailed, RuntimeError):  # torch's errors: the blocks are reported, the stream goes on
+                    failed.extend(range(position, position + blocks))
             pause()
         return tuple(sorted(failed))
 
@@ -462,3 +465,17 @@ class Host:
                 self._closing.wait(chance.uniform(0.0, 0.002))
 
         return pause
+
+
+def _runs(pairs: Sequence[tuple[int, int]], longest: int) -> list[tuple[int, int, int, int]]:
+    """Pairs that follow each other on both tiers, taken together: (position of the first, its source, its destination,
+    how many). At most `longest` each."""
+    runs: list[tuple[int, int, int, int]] = []
+    for position, (source, block) in enumerate(pairs):
+        if runs:
+            first, from_source, to_block, length = runs[-1]
+            if length < longest and source == from_source + length and block == to_block + length:
+                runs[-1] = (first, from_source, to_block, length + 1)
+                continue
+        runs.append((position, source, block, 1))
+    return runs

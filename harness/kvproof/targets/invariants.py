@@ -1,0 +1,90 @@
+"""Invariants: every property asked of a target's own state, with no machine beside it.
+
+`explain` holds a target against the machine, and a difference between them is named by the property that it breaks.
+Here it does not matter what the machine thinks: a target that can give its own state in the terms of the properties
+(`Abstracting`) is caught by an invariant that is broken in that state, or by a step of its own that breaks one.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kvmodel import ACTIONS, Action, State
+from kvmodel.setting import Setting
+from kvproof.targets.command import Command
+from kvproof.targets.divergence import Divergence
+from kvproof.targets.explain import crashed
+from kvproof.targets.guarded import asked_of_target
+from kvproof.targets.outcome import Crashed
+from kvspecs.catalogue import JUDGED
+
+
+class Broken(NamedTuple):
+    """A property that does not hold, and how that shows, in one sentence."""
+
+    property: str
+    sentence: str
+
+
+class Invariants:
+    """Every property of one setting, asked of the states and steps of a target. A state that makes no sense, so that a
+    property cannot be asked of it, is a crash of the target."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self._on_state = [(p.name, p.on_state) for p in JUDGED if p.on_state is not None]
+        self._on_step = {
+            kind: [
+                (p.name, p.on_step)
+                for p in JUDGED
+                if p.on_step is not None and (not p.actions or kind.__name__ in p.actions)
+            ]
+            for kind in ACTIONS
+        }
+
+    def of_state(self, own: State) -> Broken | None:
+        """The first property that does not hold of this state."""
+        for name, judge in self._on_state:
+            sentence = judge(self.setting, own)
+            if sentence is not None:
+                return Broken(name, sentence)
+        return None
+
+    def of_step(self, before: State, action: Action, after: State) -> Broken | None:
+        """The first property that this step breaks."""
+        for name, judge in self._on_step[type(action)]:
+            sentence = judge(self.setting, before, action, after)
+            if sentence is not None:
+                return Broken(name, sentence)
+        return None
+
+    def judged(
+        self, before: State, command: Command, actions: Sequence[Action], after: State | Crashed, fresh: bool
+    ) -> Divergence | None:
+        """What one command of the target breaks in its own state. A command that stands for several actions is judged
+        by where it leads. fresh: the state after it has not been judged yet."""
+        if isinstance(after, Crashed):
+            return crashed(command, after)
+        only = actions[0] if len(actions) == 1 else None
+        reached = after
+
+        def asked() -> Broken | None:
+            broken = self.of_step(before, only, reached) if only is not None else None
+            return self.of_state(reached) if broken is None and fresh else broken
+
+        broken = asked_of_target(asked)
+        if isinstance(broken, Crashed):
+            return crashed(command, broken)
+        return None if broken is None else _divergence(broken, command, None if only is None else type(only))
+
+
+def _divergence(broken: Broken, command: Command, rule: type[Action] | None) -> Divergence:
+    """A broken invariant where the machine and the target agree."""
+    sentence = broken.sentence[:1].upper() + broken.sentence[1:]
+    return Divergence(
+        broken.property,
+        f"{sentence}.",
+        (f"{broken.property} holds",),
+        (f"its own state: {broken.sentence}",),
+        rule,
+        ("invariant", command.verb, broken.property),
+    )

@@ -1,0 +1,145 @@
+"""kvoffload's own state, made without the machine, is the machine's, and every property is asked of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kvmodel import Contract, Machine, State
+from kvmodel import actions as act
+from kvmodel.contract import DISCIPLINES, Discipline
+from kvmodel.state import Faults
+from kvmodel.transfer_job import FORGOTTEN, LOST, REPORTED, Job
+from kvproof.engines.run_of import run_of
+from kvproof.scopes import SCOPES
+from kvproof.search import product
+from kvproof.search.modes import MODES, Variant
+from kvproof.search.product import Product
+from kvproof.targets.command import Command
+from kvproof.targets.divergence import Divergence
+from kvproof.targets.explain import Explained
+from kvproof.targets.invariants import Invariants
+from kvproof.targets.kvoffload import Ledger
+from kvproof.targets.outcome import Crashed
+from kvproof.targets.view import View
+
+Patch = pytest.MonkeyPatch
+
+
+def comparable(state: State) -> tuple[object, ...]:
+    """What both can know. The engine does not know of a forgotten job that a report of it was lost, nor the machine's
+    names of steps, nor on which worker a reported copy failed; waits are compared by `runnable`, in the view."""
+
+    def job(one: Job) -> Job:
+        positions = tuple(sorted({(0, position) for _, position in one.failed}))
+        return one._replace(after_step=0, after_jobs=(), failed=positions)
+
+    jobs = [job(one) for one in state.jobs if one.view != FORGOTTEN or not set(one.progress) <= {REPORTED, LOST}]
+    steps = [
+        (step.ran, step.handled, [share._replace(outdated=False, request=0) for share in step.shares])
+        for step in state.steps
+    ]
+    pools_and_requests = state.device, state.host, state.requests
+    return (*pools_and_requests, jobs, steps, state.next_job, state.device_contents, state.host_contents)
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("mode", ["", *MODES])
+def test_the_own_state_is_the_machines(mode: str, discipline: Discipline, monkeypatch: Patch) -> None:
+    variant = Variant("s1", SCOPES["s1"], Contract(discipline))
+    if mode:
+        variant = MODES[mode](variant)
+    machine = Machine(variant.contract, variant.scope)
+    target = Ledger(machine.setting)
+    compared = 0
+    explain = product.explain
+
+    def comparing(*args: Any) -> Explained | Divergence:
+        nonlocal compared
+        explained = explain(*args)
+        if isinstance(explained, Explained):
+            compared += 1
+            assert comparable(target.own_state(args[4])) == comparable(explained.state), args[2]
+        return explained
+
+    monkeypatch.setattr(product, "explain", comparing)
+    found = Product(machine, target, composites=True).search(lambda: compared >= 1500, lambda said: None)
+    assert found.divergence is None
+    assert compared >= 150
+
+
+class Forgetful(Ledger):
+    """kvoffload, whose job ids start afresh when nothing is on its way: no view shows that."""
+
+    def perform(self, command: Command) -> Any:
+        outcome = super().perform(command)
+        if command.verb == "reset" and not self.engine.jobs:
+            self.engine.connector.next_job = 0
+        return outcome
+
+
+TO_A_RESET = (
+    *(Command("submit", (0,)), Command("schedule"), Command("run", (0, "compute")), Command("run", (0, "store"))),
+    *(Command("report", (0, 0)), Command("reset", ("invalidate", "preempt"))),
+)
+
+
+def test_a_step_that_no_view_shows_is_seen_where_it_is_made() -> None:
+    """The machine agrees with all that can be seen; the property is broken in the target's own state."""
+    machine = Machine(Contract("pinning"), SCOPES["s1"])
+    found = Product(machine, Forgetful(machine.setting), composites=True).search(lambda: False, lambda said: None)
+    assert found.divergence is not None
+    assert found.divergence.property == "ids-are-never-reused"
+    assert found.divergence.sentence == "The next job id went back from 1 to 0."
+    assert found.divergence.cause == ("invariant", "reset", "ids-are-never-reused")
+    assert found.divergence.rule is act.Reset
+    assert len(found.commands) == 6
+
+
+def test_a_replay_sees_it_too() -> None:
+    machine = Machine(Contract("pinning"), SCOPES["s1"])
+    run = run_of(machine, lambda: Forgetful(machine.setting), TO_A_RESET, lambda: False)
+    assert run.done == 6
+    assert run.divergence is not None
+    assert run.divergence.property == "ids-are-never-reused"
+
+
+def test_what_holds_of_the_machine_holds_of_its_states() -> None:
+    machine = Machine(Contract("fencing"), SCOPES["s1"])
+    invariants = Invariants(machine.setting)
+    before = machine.initial()
+    after = machine.step(before, act.Submit(0))
+    assert invariants.judged(before, TO_A_RESET[0], (act.Submit(0),), after, fresh=True) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "says"),
+    [
+        (Crashed("KeyError", "7"), "The target failed with KeyError on submit(0): 7."),
+        (lambda state: state._replace(host=state.host._replace(refs=())), None),
+    ],
+)
+def test_a_state_that_makes_no_sense_is_a_crash(own: Crashed | Callable[[State], State], says: str | None) -> None:
+    machine = Machine(Contract("pinning"), SCOPES["s1"])
+    before = machine.initial()
+    after = own if isinstance(own, Crashed) else own(before)._replace(faults_left=Faults(0, 0, 0, 0))
+    found = Invariants(machine.setting).judged(before, TO_A_RESET[0], (), after, fresh=True)
+    assert found is not None
+    assert says is None or found.sentence == says
+
+
+def test_what_own_state_answers_must_be_a_state() -> None:
+    class Wordy(Ledger):
+        def own_state(self, view: View) -> Any:
+            return "all is well"
+
+    machine = Machine(Contract("pinning"), SCOPES["s1"])
+    run = run_of(machine, lambda: Wordy(machine.setting), TO_A_RESET, lambda: False)
+    assert run.divergence is not None
+    assert run.divergence.property == "work-remaining-keeps-the-engine-stepping"
+    assert run.divergence.sentence == (
+        "The target failed with Malformed before the first command: own_state answered 'all is well', which is no State."
+    )
+    found = Product(machine, Wordy(machine.setting), composites=True).search(lambda: False, lambda said: None)
+    assert found.divergence is not None
+    assert found.commands == ()
