@@ -237,8 +237,8 @@ BUGS = (
         new="            self.storing.clear()\n            self.next_job = 0\n            self.host",
         discipline="pinning",
         variant="s1",
-        property="work-remaining-keeps-the-engine-stepping",
-        commands=6,
+        property="ids-are-never-reused",
+        commands=3,
     ),
     Bug(
         id="ids-recycled",

@@ -82,8 +82,8 @@ BUGS = (
         new="            self.storing.clear()\n            self.next_job *= bool(self.jobs)\n            self.host",
         discipline="pinning",
         variant="s1+marks",
-        property="work-remaining-keeps-the-engine-stepping",
-        commands=7,
+        property="ids-are-never-reused",
+        commands=6,
     ),
     Bug(
         id="mark-hides-failures",

@@ -138,7 +138,8 @@ def test_what_own_state_answers_must_be_a_state() -> None:
     assert run.divergence is not None
     assert run.divergence.property == "work-remaining-keeps-the-engine-stepping"
     assert run.divergence.sentence == (
-        "The target failed with Malformed before the first command: own_state answered 'all is well', which is no State."
+        "The target failed with Malformed before the first command: "
+        "own_state answered 'all is well', which is no State."
     )
     found = Product(machine, Wordy(machine.setting), composites=True).search(lambda: False, lambda said: None)
     assert found.divergence is not None
