@@ -10,7 +10,7 @@ from kvoffload import ordering
 from kvoffload.connectors.fencing import FencingConnector
 from kvoffload.connectors.pinning import PinningConnector
 from kvoffload.connectors.transfers import TransferConnector
-from kvoffload.ids import Block, JobId, Meaning, Pair, Survivors
+from kvoffload.ids import Block, JobId, Meaning, Pair, Survivors, Tiers
 from kvoffload.plan import LaunchPlan, PlannedShare
 from kvoffload.request import Phase, Request
 from kvoffload.scheduler import Scheduler
@@ -72,24 +72,24 @@ class FlushesNothing(Changed):
 class AlwaysTrue(StepKVOffload):
     """A reset answers True, whatever is under way."""
 
-    def reset(self, meaning: Meaning, requests: Survivors) -> Outcome:
-        super().reset(meaning, requests)
+    def reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers = "all") -> Outcome:
+        super().reset(meaning, requests, tiers)
         return Answer(True)
 
 
 class AlwaysFalse(StepKVOffload):
     """A reset answers False on an idle engine too."""
 
-    def reset(self, meaning: Meaning, requests: Survivors) -> Outcome:
-        super().reset(meaning, requests)
+    def reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers = "all") -> Outcome:
+        super().reset(meaning, requests, tiers)
         return Answer(False)
 
 
 class ForgetsToAnswer(StepKVOffload):
     """The adapter drops the answer of a reset."""
 
-    def reset(self, meaning: Meaning, requests: Survivors) -> Outcome:
-        super().reset(meaning, requests)
+    def reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers = "all") -> Outcome:
+        super().reset(meaning, requests, tiers)
         return Answer()
 
 

@@ -339,7 +339,7 @@ def releases_are_not_checked(patch: Patch) -> None:
 def reports_are_counted(patch: Patch) -> None:
     """Two reports of one worker stand for two workers."""
 
-    def credited(jobs: Any, job: int, worker: int) -> Any:
+    def credited(jobs: Any, job: int, worker: int, failed: Any) -> Any:
         known = jobs.get(job)
         if known is None or not known.launched or not known.awaiting:
             return None
@@ -352,8 +352,8 @@ def reports_are_counted(patch: Patch) -> None:
 def the_first_report_completes(patch: Patch) -> None:
     right = per_job.credited
 
-    def credited(jobs: Any, job: int, worker: int) -> Any:
-        known = right(jobs, job, worker)
+    def credited(jobs: Any, job: int, worker: int, failed: Any) -> Any:
+        known = right(jobs, job, worker, failed)
         if known is not None:
             known.awaiting.clear()
         return known

@@ -114,7 +114,7 @@ def test_a_lost_mark_costs_nothing_but_time(contract: Contract) -> None:
 def test_a_repeated_mark_changes_nothing(contract: Contract) -> None:
     """Not even when it is of a stream on which something new runs."""
     machine, state = state_after(contract, ONE, *LOAD_AND_STORE)
-    repeats: list[act.Action] = [act.RepeatMark(0, s, which) for s in (STORE, LOAD) for which in ("last", "first")]  # type: ignore[arg-type]
+    repeats: list[act.Action] = [act.RepeatMark(0, s, which) for s in (STORE, LOAD) for which in ("last", "first")]
     assert [action for action in machine.actions(state) if isinstance(action, act.RepeatMark)] == repeats
     for action in repeats:
         machine.check(state, action)

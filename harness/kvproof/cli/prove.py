@@ -27,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
     parsed = parser.read(arguments)
     if importlib.util.find_spec("z3") is None:
         raise BadUsage("prove needs z3-solver, which is not installed; install kvproof with its dependencies")
-    disciplines = (parsed.discipline,) if parsed.discipline is not None else DISCIPLINES
+    disciplines: tuple[Discipline, ...] = (parsed.discipline,) if parsed.discipline is not None else DISCIPLINES
     if parsed.action is not None:
         disciplines = tuple(d for d in disciplines if parsed.action in _action_names(d)) or disciplines
     jobs = [job for discipline in disciplines for job in _jobs(discipline, parsed)]
@@ -41,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     progress.clear()
     results = [_joined(discipline, jobs, outcome.results) for discipline in disciplines]
-    columns = {discipline: _action_names(discipline) for discipline in disciplines}
+    columns: dict[Discipline, tuple[str, ...]] = {discipline: _action_names(discipline) for discipline in disciplines}
     text = proof_screen.screen(results, columns, outcome.seconds, parsed.seed, verbose=parsed.verbose)
     report(text, (), [row for result in results for row in proof_screen.rows(result)], parsed.json)
     if outcome.signal is not None:

@@ -6,7 +6,7 @@ from importlib import resources
 
 from kvproof.report.story import Cell, Picture, Story, disputed
 
-_PAGE = resources.files(__package__)
+_PAGE = resources.files("kvproof.report")
 
 
 def timeline(story: Story) -> str:
