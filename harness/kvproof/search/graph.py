@@ -9,7 +9,7 @@ from kvmodel import ACTIONS, Action, Forbidden, Machine, State
 from kvmodel import actions as act
 from kvmodel.actions import UNFAIR
 from kvproof.search.canonical import canonical
-from kvproof.search.liveness import Edges, cannot_reach, components, cyclic_core
+from kvproof.search.liveness import Edges, Incoming, cannot_reach, components, cyclic_core, incoming_of
 from kvspecs.catalogue import JUDGED, LIVENESS, STEPPING
 from kvspecs.liveness.work_remaining_keeps_the_engine_stepping import stands_still
 
@@ -158,13 +158,19 @@ class Graph:
         return None
 
     def _liveness(self, progress: Callable[[str], None]) -> Violation | None:
+        states = len(self.states)
+        ways: dict[frozenset[int], Incoming] = {}
+        progress(f"{states:,} states, cycles")
+        cyclic = bool(cyclic_core(states, self.edges, bytearray(states), NOT_REPEATED))
         for goal, live in zip(self.goals, LIVENESS, strict=True):
-            progress(f"{len(self.states):,} states, {live.name}")
+            progress(f"{states:,} states, {live.name}")
             without = frozenset(CODE[name] for name in live.without)
-            trapped = cannot_reach(len(self.states), self.edges, goal, without)
+            if without not in ways:
+                ways[without] = incoming_of(states, self.edges, without)
+            trapped = cannot_reach(states, self.edges, goal, without, ways[without])
             if trapped is not None:
                 return Violation(live.name, "from here on the goal is out of reach", self.path(trapped), [])
-            livelock = self._fair_cycle(live.name, goal, without)
+            livelock = self._fair_cycle(live.name, goal, without) if cyclic else None
             if livelock is not None:
                 return livelock
         return None

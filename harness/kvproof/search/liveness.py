@@ -7,7 +7,7 @@ actions count as ways; an action that gives up a lookup counts as a way, and is 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -19,16 +19,24 @@ class Edges(NamedTuple):
     kinds: array[int]
 
 
-def cannot_reach(states: int, edges: Edges, goals: Sequence[int], without: frozenset[int]) -> int | None:
-    """The first state from which no path of fair transitions leads to a goal; kinds in `without` are no way."""
+Incoming = tuple["array[int]", "array[int]"]
+"""Sources of transitions, grouped by target: those of `state` stand at starts[state] .. starts[state + 1]."""
+
+
+def cannot_reach(
+    states: int, edges: Edges, goals: Sequence[int], without: frozenset[int], incoming: Incoming | None = None
+) -> int | None:
+    """The first state from which no path of fair transitions leads to a goal; kinds in `without` are no way.
+
+    incoming  `incoming_of` the same, where somebody has it
+    """
     reached = bytearray(states)
     for goal in goals:
         reached[goal] = 1
     if len(goals) == states:
         return None
-    incoming = _incoming(states, edges, lambda kind: kind not in without)
     stack = list(goals)
-    starts, sources = incoming
+    starts, sources = incoming or incoming_of(states, edges, without)
     while stack:
         state = stack.pop()
         for position in range(starts[state], starts[state + 1]):
@@ -40,9 +48,9 @@ def cannot_reach(states: int, edges: Edges, goals: Sequence[int], without: froze
     return None if trapped < 0 else trapped
 
 
-def _incoming(states: int, edges: Edges, wanted: Callable[[int], bool]) -> tuple[array[int], array[int]]:
-    """Sources of the wanted transitions, grouped by target: starts[target] .. starts[target + 1]."""
-    keep = [wanted(kind) for kind in range(256)]
+def incoming_of(states: int, edges: Edges, without: frozenset[int]) -> Incoming:
+    """The transitions into each state, without those of some kinds."""
+    keep = [kind not in without for kind in range(256)]
     starts = array("i", bytes(4 * (states + 1)))
     for target, kind in zip(edges.targets, edges.kinds, strict=True):
         if keep[kind]:

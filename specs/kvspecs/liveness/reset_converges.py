@@ -5,6 +5,7 @@ from kvmodel.rules.reset import would_answer_true
 from kvmodel.setting import Setting
 from kvmodel.state import State
 from kvmodel.tiers import Tiers
+from kvmodel.transfer_job import FORGOTTEN, is_queued
 from kvspecs.liveness.lost_reports import is_stuck
 from kvspecs.property import LivenessProperty
 
@@ -19,6 +20,10 @@ def goal(setting: Setting, state: State) -> bool:
     """Every reset without survivors would answer True now; or, under pinning, a stuck job forbids it for ever."""
     if any(is_stuck(job) for job in state.jobs):
         return True
+    if setting.contract.pins and "all" in setting.scope.tiers:
+        # Whatever is on its way can only be abandoned by that one. It is so in most states, and quicker to see.
+        if any(job.view != FORGOTTEN and not is_queued(job) for job in state.jobs):
+            return False
     return all(would_answer_true(setting, state, WITHOUT_SURVIVORS[tiers]) for tiers in setting.scope.tiers)
 
 
