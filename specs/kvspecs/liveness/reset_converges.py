@@ -20,10 +20,9 @@ def goal(setting: Setting, state: State) -> bool:
     """Every reset without survivors would answer True now; or, under pinning, a stuck job forbids it for ever."""
     if any(is_stuck(job) for job in state.jobs):
         return True
-    if setting.contract.pins and "all" in setting.scope.tiers:
-        # Whatever is on its way can only be abandoned by that one. It is so in most states, and quicker to see.
-        if any(job.view != FORGOTTEN and not is_queued(job) for job in state.jobs):
-            return False
+    whole = setting.contract.pins and "all" in setting.scope.tiers
+    if whole and any(job.view != FORGOTTEN and not is_queued(job) for job in state.jobs):
+        return False  # what is on its way can only be abandoned: so it is in most states, and this is quicker to see
     return all(would_answer_true(setting, state, WITHOUT_SURVIVORS[tiers]) for tiers in setting.scope.tiers)
 
 
