@@ -92,6 +92,7 @@ CORNERS: Instances = {
     ),
     "fencing": (
         Instance("s1,prompts=a,host=2"),
+        Instance("s1,decode=2,window=1,resets=0,aborts=no,preempts=no"),
         Instance("s1,prompts=a,host=2", "lazy"),
         Instance("s1,device=1,host=2,prompts=a+b,resets=0,aborts=no"),
         Instance("s1,prompts=ab+c,host=2,resets=0,aborts=no,preempts=no"),
@@ -226,7 +227,7 @@ ROWS: tuple[Row, ...] = (
         "fuzz",
         ("ledger", "host", "cuda"),
         check=both(FUZZED),
-        nightly=both("repeats"),
+        nightly=both("repeats", "windows"),
         foreign=both("fuzz"),
         options={"commands": 3000},
         exhaustive=False,

@@ -42,6 +42,20 @@ SCOPES: Mapping[str, Scope] = {
         losses=1,
         repeats=True,
     ),
+    "windows": Scope(
+        device_blocks=5,
+        host_blocks=2,
+        workers=2,
+        prompts=("abc", "abd", "x", "aaa", "abc", "xy", "aba", "b"),
+        decode=3,
+        resets=2,
+        meanings=("invalidate", "evict"),
+        survivors=True,
+        lookups=True,
+        losses=1,
+        repeats=True,
+        window=2,
+    ),
     "s7": Scope(device_blocks=4, host_blocks=3, workers=2, prompts=("ab", "ac"), resets=2),
 }
 """From small to large. A name is never given to another scope: results and traces name them."""
@@ -87,6 +101,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "partial_failures": ("partial_failures", _count),
     "lazy_window": ("lazy_window", _count),
     "repeats": ("repeats", _flag),
+    "window": ("window", _count),
 }
 """Word in the text form -> field of Scope, and how its value is read."""
 

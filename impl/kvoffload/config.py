@@ -36,6 +36,8 @@ class Config(Plain):
     repeats        one key may stand at several positions of a request, which are then served by one block if it is
                    cached. False: such a request is refused, since keys stand for whole prefixes.
     events         are events of the caches kept for `Engine.take_events`
+    window         blocks before a block that its compute reads (count; 0: all of them). A request that grows gives up
+                   what lies further back, stored or not. Needs depth 1: at depth 2 the step before still reads it.
     """
 
     discipline: Discipline
@@ -50,6 +52,7 @@ class Config(Plain):
     reports: Reports = "per-job"
     repeats: bool = False
     events: bool = False
+    window: int = 0
 
     def __post_init__(self) -> None:
         if self.discipline not in ("pinning", "fencing"):
@@ -66,5 +69,9 @@ class Config(Plain):
             raise ValueError(f"reports {self.reports!r} do not exist; use per-job or marks")
         if self.device_blocks < 1 or self.host_blocks < 1 or self.workers < 1:
             raise ValueError("device_blocks, host_blocks and workers must be at least 1")
+        if self.window < 0:
+            raise ValueError("window must not be negative; 0 reads every block")
+        if self.window and self.depth > 1:
+            raise ValueError(f"window {self.window} needs depth 1: at depth {self.depth} what it leaves is still read")
         if self.lazy_window < 0:
             raise ValueError("lazy_window must not be negative; 0 examines every free block")

@@ -45,7 +45,7 @@ class Engine:
         self.connector = kind.create(self.config, self.events)
         pool = BlockPool.of_size(self.config.device_blocks, journal_of(Tier.DEVICE, self.events))
         partial = self.config.admission == "partial"
-        self.scheduler = Scheduler(pool, self.connector, {}, self.config.depth, partial)
+        self.scheduler = Scheduler(pool, self.connector, {}, self.config.depth, partial, self.config.window)
         self.statistics = Statistics()
 
     @classmethod
@@ -189,7 +189,7 @@ class Engine:
         return self.scheduler.admit(request)
 
     def can_grow(self, request: RequestId) -> bool:
-        return self.scheduler.device.free > 0 and self.scheduler.wants_block(request)
+        return self.scheduler.wants_block(request) and self.scheduler.has_room(request)
 
     def grow(self, request: RequestId) -> Block:
         """One more block for a RUNNING request that has computed all it holds, or has launched the compute of it.
@@ -321,14 +321,14 @@ class Engine:
         for request in self.requests:
             if not self.scheduler.wants_block(request):
                 continue
-            while not self.scheduler.device.free and self._give_up_lookup(events):
+            while not self.scheduler.has_room(request) and self._give_up_lookup(events):
                 pass
-            if not self.scheduler.device.free:
+            if not self.scheduler.has_room(request):
                 victim = self.preempt_under_pressure()
                 if victim is not None:
                     preempted = True
                     events.append(Preempted(victim))
-                if not self.scheduler.device.free:
+                if not self.scheduler.has_room(request):
                     break
             events.append(Grown(request, self.grow(request)))
         return preempted

@@ -11,6 +11,9 @@ NO_KEY: Key = 0
 Block = int
 """Index of a block in its pool, from 0."""
 
+NO_BLOCK: Block = -1
+"""Stands in a table where the request has given its block up."""
+
 RequestId = int
 JobId = int
 

@@ -7,11 +7,15 @@ from kvoffload.operations import Content
 
 
 class PlannedShare(NamedTuple):
-    """One request's part of a step: blocks that it reads, and blocks that it fills, with the content of each."""
+    """One request's part of a step: blocks that it reads, and blocks that it fills, with the content of each.
+
+    first  the position of the first block that it fills; those that it reads are the ones just before
+    """
 
     request: RequestId
     reads: tuple[tuple[Block, Content], ...]
     writes: tuple[tuple[Block, Content], ...]
+    first: int
 
 
 class PlannedCopy(NamedTuple):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from kvoffload.ids import Block, JobId, Key, RequestId
+from kvoffload.ids import NO_BLOCK, Block, JobId, Key, RequestId
 from kvoffload.plain import Plain
 
 NO_GENERATION = -1
@@ -36,7 +36,7 @@ class Request(Plain):
     """A sequence of blocks to be computed.
 
     prompt      keys of the prompt's blocks; total: the same followed by the keys of the blocks to be decoded
-    table       device blocks that it holds, in the order of `total`
+    table       device blocks that it holds, in the order of `total`; NO_BLOCK for those that its window has left
     computed    leading blocks of the table whose KV exists (count)
     ahead       leading blocks of the table whose KV exists or is being computed by launched steps (count): where the
                 next step begins. vLLM advances its num_computed_tokens at the launch for the same end.
@@ -59,6 +59,11 @@ class Request(Plain):
     pins: Pins | None = None
     jobs: set[JobId] = field(default_factory=set)
     returns: bool = False
+
+    @property
+    def held(self) -> list[Block]:
+        """The blocks of its table, one entry for each reference that it has."""
+        return [block for block in self.table if block != NO_BLOCK]
 
     @property
     def deferred(self) -> bool:

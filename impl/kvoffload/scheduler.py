@@ -1,5 +1,6 @@
 """Admission, growth, preemption, the launched step and its output: what happens to requests and the device pool."""
 
+from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -7,7 +8,7 @@ from typing import NamedTuple
 from kvoffload.block_pool import BlockPool
 from kvoffload.connector import Connector, SchedulerOutput, Settled
 from kvoffload.errors import NothingToLaunch, NotRunnable, OutOfBlocks, UnknownRequest, WrongPhase
-from kvoffload.ids import Block, JobId, Key, Meaning, Pair, RequestId, Survivors, Tiers
+from kvoffload.ids import NO_BLOCK, Block, JobId, Key, Meaning, Pair, RequestId, Survivors, Tiers
 from kvoffload.launched_step import LaunchedShare, LaunchedStep
 from kvoffload.operations import Content
 from kvoffload.plain import Plain
@@ -53,6 +54,7 @@ class Scheduler(Plain):
     requests    in order of id, the ended ones (DONE) until they are collected
     depth       steps that may await their output at once (count)
     partial     requests are admitted with what is cached for them, and grow to the end of their prompt
+    window      blocks before a block that its compute reads (count; 0: all of them)
     pipeline    the steps whose output is awaited, oldest first; outputs are handled in this order
     next_step   number of the next compute, which is also how many were launched
     generation  of the weights; what was computed with older ones is worthless
@@ -63,6 +65,7 @@ class Scheduler(Plain):
     requests: dict[RequestId, Request]
     depth: int = 1
     partial: bool = False
+    window: int = 0
     pipeline: list[LaunchedStep] = field(default_factory=list)
     next_step: int = 0
     generation: int = 0
@@ -77,8 +80,9 @@ class Scheduler(Plain):
             raise ValueError(f"request {request}: total must begin with the prompt, which must not be empty")
         if min(keys) < 1:
             raise ValueError(f"request {request}: keys must be positive")
-        if len(keys) > self.device.size:
-            raise ValueError(f"request {request} needs {len(keys)} device blocks of {self.device.size}: it cannot end")
+        most = max(len(prompt), min(len(keys), self.window + 1)) if self.window else len(keys)
+        if most > self.device.size:
+            raise ValueError(f"request {request} needs {most} device blocks of {self.device.size}: it cannot end")
         in_order = not self.requests or request > next(reversed(self.requests))
         self.requests[request] = Request(request, tuple(prompt), keys)
         if not in_order:
@@ -181,15 +185,29 @@ class Scheduler(Plain):
         running = self._in(request, Phase.RUNNING)
         if not self.wants_block(request):
             raise WrongPhase(f"request {request} has no use for another block now")
+        if not self.has_room(request):
+            raise OutOfBlocks(f"request {request} wants a block, and all {self.device.size} are referenced")
+        left = self._behind(running)
+        self.device.release([block for block in running.table[:left] if block != NO_BLOCK])
+        running.table[:left] = [NO_BLOCK] * left
         block = self.device.take()
         running.table.append(block)
         return block
+
+    def has_room(self, request: RequestId) -> bool:
+        """Is a block free for it to grow into, or will be as it gives up what its window has left?"""
+        if self.device.free:
+            return True
+        grower = self.requests[request]
+        given_up = Counter(grower.table[: self._behind(grower)])
+        del given_up[NO_BLOCK]
+        return any(self.device.counts[block] == times for block, times in given_up.items())
 
     def pressure_victim(self) -> RequestId | None:
         if self.device.free:
             return None
         grower = next((request for request in self.requests if self.wants_block(request)), None)
-        if grower is None:
+        if grower is None or self.has_room(grower):
             return None
         for request in reversed(self.requests):
             if request > grower and self.requests[request].phase is Phase.RUNNING and not self._shares(request):
@@ -288,7 +306,7 @@ class Scheduler(Plain):
             raise NotRunnable("no step is launched whose output could be handled")
         for request_id, share in self.pipeline.pop(0).shares.items():
             if share.left:
-                self.device.release(share.blocks)
+                self.device.release([block for block in share.blocks if block != NO_BLOCK])
                 continue
             request = self.requests[request_id]
             request.computed = len(share.blocks)
@@ -380,11 +398,18 @@ class Scheduler(Plain):
             return len(request.prompt) - hits
         return matched if hits or matched else 1
 
+    def _behind(self, running: Request) -> int:
+        """Leading positions whose blocks nothing reads any more once it has grown (count). Stores may: those hold what
+        they read, or are waited for."""
+        return max(0, running.computed - self.window) if self.window else 0
+
     def _share(self, request: Request) -> PlannedShare:
         contents = [
             (block, Content(key, request.generation)) for block, key in zip(request.table, request.total, strict=False)
         ]
-        return PlannedShare(request.id, tuple(contents[: request.ahead]), tuple(contents[request.ahead :]))
+        first = request.ahead
+        reads = tuple([read for read in contents[:first] if read[0] != NO_BLOCK])
+        return PlannedShare(request.id, reads, tuple(contents[first:]), first)
 
     def _drop_pins(self, request: Request) -> None:
         if request.pins is not None:
@@ -424,5 +449,5 @@ class Scheduler(Plain):
                 continue
             for block in share.blocks:
                 self.device.touch(block)
-        self.device.release(request.table[kept:])
+        self.device.release(request.table[kept:] if kept else request.held)
         request.vacate(phase)

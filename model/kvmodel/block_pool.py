@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from kvmodel.forbidden import Forbidden
 
+HOLE = -1
+"""What stands in a table where the request has given its block up: no block at all."""
+
 
 class Pool(NamedTuple):
     """One tier's blocks.
@@ -44,6 +47,8 @@ def touch(pool: Pool, blocks: Sequence[int]) -> Pool:
         return pool
     refs, free = list(pool.refs), list(pool.free)
     for block in blocks:
+        if block == HOLE:
+            continue
         if not refs[block]:
             free.remove(block)
         refs[block] += 1
@@ -57,6 +62,8 @@ def release(pool: Pool, blocks: Sequence[int]) -> Pool:
         return pool
     refs, free = list(pool.refs), list(pool.free)
     for block in reversed(blocks):
+        if block == HOLE:
+            continue
         if not refs[block]:
             raise Forbidden("no-double-free", f"block {block} is released although it has no references")
         refs[block] -= 1

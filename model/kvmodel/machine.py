@@ -86,6 +86,11 @@ class Machine:
         ):
             if times and fault not in contract.environment:
                 raise BadScope(f"the scope has {times} of fault {fault!r}, which the contract's environment excludes")
+        if scope.window and contract.depth > 1:
+            raise BadScope(
+                f"the scope has window {scope.window} and the contract depth {contract.depth}: a window moves when no "
+                "launched step reads what it leaves, so use depth 1, or window 0"
+            )
         keys = sequences(scope)
         self.setting = Setting(contract, scope, keys.prompt, keys.total, keys.names)
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from kvmodel.block_pool import release
 from kvmodel.contract import Contract
+from kvmodel.request import held
 from kvmodel.state import State
 from kvmodel.transfer_job import FORGOTTEN, STORE, VIEWS, Job, destinations, sources
 
@@ -41,12 +42,12 @@ def owners(contract: Contract, state: State) -> Iterator[tuple[str, Holding]]:
     """Every owner by name, with what it owns."""
     for number, request in enumerate(state.requests):
         if request.table:
-            yield f"request {number}", Holding(request.table, ())
+            yield f"request {number}", Holding(held(request.table), ())
         if request.pins is not None:
             yield f"lookup of request {number}", Holding(*request.pins)
     for step in state.steps:
         for share in step.shares:
             if share.left and not step.handled:
-                yield f"launched step {step.id}", Holding(share.table, ())
+                yield f"launched step {step.id}", Holding(held(share.table), ())
     for job in state.jobs:
         yield f"job {job.id} ({VIEWS[job.view]})", holding_of_job(contract, job)

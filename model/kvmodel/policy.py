@@ -1,7 +1,7 @@
 """The policy: how the reference resolves every choice. The contract (`Machine.check`) allows many more."""
 
 from kvmodel.actions import Admission, Launching
-from kvmodel.block_pool import Pool, take
+from kvmodel.block_pool import HOLE, Pool, release, take
 from kvmodel.fence import required_flush
 from kvmodel.guards import guard
 from kvmodel.launched_step import is_in_launched_step, reach, shares_of
@@ -86,7 +86,8 @@ def eager_stores(setting: Setting, state: State) -> tuple[Stores, Cursors]:
     """One job for each running request: its blocks from the cursor on, those included that this launch computes.
 
     A key that is on the host or on its way there is passed over. When the host is full the cursor stops, and the
-    rest is offered again by the next launch.
+    rest is offered again by the next launch: as the table is then, so that what the window has left is passed over
+    (vLLM PR 42959: a store that was put off named a block by then somebody else's).
     """
     stores: list[tuple[int, tuple[Pair, ...]]] = []
     cursors: list[tuple[int, int]] = []
@@ -98,6 +99,9 @@ def eager_stores(setting: Setting, state: State) -> tuple[Stores, Cursors]:
         pairs: list[Pair] = []
         cursor = request.stored
         for block in request.table[cursor:]:
+            if block == HOLE:
+                cursor += 1
+                continue
             key = setting.total_keys[number][cursor]
             if not (key in chosen or is_cached(host, key) or is_being_stored(state, key)):
                 if is_full(host):
@@ -141,6 +145,26 @@ def wants_to_grow(setting: Setting, state: State, number: int) -> bool:
     )
 
 
+def left_behind(setting: Setting, state: State, number: int) -> range:
+    """Positions that a request gives up when it grows: their blocks are computed, and beyond its window."""
+    if not setting.scope.window or is_in_launched_step(state.steps, number):
+        return range(0)
+    return range(max(0, state.requests[number].computed - setting.scope.window))
+
+
+def after_giving_up(setting: Setting, state: State, number: int) -> Pool:
+    """The device pool without the references on what a request leaves behind as it grows. A store may still read that:
+    under pinning it holds it, under fencing whoever takes it waits for the copy."""
+    table = state.requests[number].table
+    return release(state.device, [table[position] for position in left_behind(setting, state, number)])
+
+
+@guard
+def has_room(setting: Setting, state: State, number: int) -> bool:
+    """A block is free for it, or becomes free as it leaves one behind."""
+    return bool(state.device.free) or bool(after_giving_up(setting, state, number).free)
+
+
 @guard
 def is_outranked(setting: Setting, state: State) -> bool:
     """A running request wants to grow: it comes before whoever waits. Otherwise the block that a preemption under
@@ -160,13 +184,14 @@ def is_preemptible(state: State, number: int) -> bool:
 def pressure_victim(setting: Setting, state: State) -> int | None:
     """Whom to preempt so that another request can grow: the last running request that is in no launched step.
 
-    Nobody, if a free block is left, if no request wants to grow, or if only earlier ones could go: a later request
+    Nobody, if a free block is left, if no request wants to grow or the first that does leaves a block behind, or if
+    only earlier ones could go: a later request
     never preempts an earlier one, so that of two which do not fit together the earlier one gets to its end.
     """
     if not is_full(state.device):
         return None
     numbers = range(len(state.requests))
     growing = next((number for number in numbers if wants_to_grow(setting, state, number)), None)
-    if growing is None:
+    if growing is None or has_room(setting, state, growing):
         return None
     return next((number for number in reversed(numbers) if number > growing and is_preemptible(state, number)), None)

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from kvmodel.block_pool import HOLE
+
 ABSENT, WAITING, LOADING, RUNNING, DRAINING, DONE = range(6)
 PHASES = ("ABSENT", "WAITING", "LOADING", "RUNNING", "DRAINING", "DONE")
 
@@ -17,7 +19,8 @@ class Request(NamedTuple):
     """One request.
 
     phase     ABSENT before it is submitted; DRAINING: aborted or preempted while its load still writes its blocks
-    table     its device blocks, in the order of its keys; it owns one reference on each
+    table     its device blocks, in the order of its keys; it owns one reference on each. HOLE where its window has left
+              one behind
     computed  leading blocks of the table whose KV exists (count)
     stored    leading blocks of the table already offered to the host by eager stores (count)
     pins      what its lookup keeps, or None when it has not looked up
@@ -34,6 +37,11 @@ class Request(NamedTuple):
     jobs: tuple[int, ...] = ()
     outdated: bool = False
     returns: bool = False
+
+
+def held(table: tuple[int, ...]) -> tuple[int, ...]:
+    """The blocks of a table, without its holes."""
+    return table if HOLE not in table else tuple([block for block in table if block != HOLE])
 
 
 WAITING_AFRESH = Request(WAITING)

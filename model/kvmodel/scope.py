@@ -31,6 +31,8 @@ class Scope(NamedTuple):
     lazy_window   free blocks from the eviction end that a lazy store examines (count; 0: all of them)
     repeats       a symbol has one key wherever it stands, so that one block can stand at several positions of a table:
                   what keys of whole prefixes never allow, and what sliding windows and placeholders bring about
+    window        blocks before a block that its compute reads (count; 0: all). A growing request gives up what it has
+                  computed and no more reads; its table has holes there. Lookups still find unbroken prefixes alone.
     """
 
     device_blocks: int
@@ -54,6 +56,7 @@ class Scope(NamedTuple):
     partial_failures: int = 0
     lazy_window: int = 0
     repeats: bool = False
+    window: int = 0
 
 
 def validated(scope: Scope) -> Scope:
@@ -72,15 +75,17 @@ def validated(scope: Scope) -> Scope:
         ("failures", scope.failures, 0, TIMES),
         ("partial_failures", scope.partial_failures, 0, TIMES),
         ("lazy_window", scope.lazy_window, 0, BLOCKS),
+        ("window", scope.window, 0, SYMBOLS_PER_PROMPT),
     ):
         if not least <= value <= most:
             raise BadScope(f"{name} is {value}; it must be between {least} and {most}")
     for prompt in scope.prompts:
         if not 1 <= len(prompt) <= SYMBOLS_PER_PROMPT or not prompt.isalnum():
             raise BadScope(f"prompt {prompt!r} must be 1 to {SYMBOLS_PER_PROMPT} letters or digits, one for each block")
-        if len(prompt) + scope.decode > scope.device_blocks:
+        needed = most_at_once(len(prompt), len(prompt) + scope.decode, scope.window)
+        if needed > scope.device_blocks:
             raise BadScope(
-                f"prompt {prompt!r} with decode={scope.decode} needs {len(prompt) + scope.decode} device blocks, "
+                f"prompt {prompt!r} with decode={scope.decode} needs {needed} device blocks, "
                 f"and device_blocks is {scope.device_blocks}: it could never finish"
             )
     if scope.resets and not scope.meanings:
@@ -104,6 +109,12 @@ def _check_tiers(scope: Scope) -> None:
             raise BadScope(f"tiers has {tiers} and meanings lacks evict: {why}")
     if "invalidate" in scope.meanings and "all" not in scope.tiers:
         raise BadScope("meanings has invalidate and tiers lacks all: a reset of one tier alone can only mean evict")
+
+
+def most_at_once(prompt: int, total: int, window: int) -> int:
+    """Blocks that a request holds at most, given those of its prompt and of all of it (counts): it is admitted with its
+    prompt, and grows by one beside its window."""
+    return max(prompt, min(total, window + 1)) if window else total
 
 
 class Sequences(NamedTuple):

@@ -7,6 +7,7 @@ operations of different streams run in any order that their waits allow.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kvmodel.block_pool import HOLE
 from kvmodel.guards import guard
 from kvmodel.launched_step import Step
 from kvmodel.state import State
@@ -82,7 +83,8 @@ def runnable(state: State) -> list[tuple[int, int]]:
 def accesses_of_step(step: Step) -> Iterator[Access]:
     for share in step.shares:
         for position, block in enumerate(share.table):
-            yield Access("device", block, position >= share.start)
+            if block != HOLE:
+                yield Access("device", block, position >= share.start)
 
 
 def accesses_of_job(job: Job) -> Iterator[Access]:

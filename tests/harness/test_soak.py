@@ -195,7 +195,8 @@ class Replayed:
         sizes = scope.device_blocks, scope.host_blocks, scope.workers
         self.keys = sequences(scope)
         self.ledger = Ledger.create(scope.workers, scope.device_blocks, scope.host_blocks)
-        config = Config(contract.discipline, *sizes, *modes, reports=contract.reports, events=True)
+        others = {"reports": contract.reports, "repeats": scope.repeats, "window": scope.window, "events": True}
+        config = Config(contract.discipline, *sizes, *modes, **others)
         self.runtime = Runtime(Engine.create(config), self.ledger)
 
     def do(self, verb: str, args: Any) -> None:

@@ -16,7 +16,7 @@ Make = Callable[..., Any]
 A, B = Content(1, 0), Content(2, 0)
 STORE = PlannedCopy(5, (Pair(0, 7, 1), Pair(1, 8, 2)))
 LOAD = PlannedCopy(4, (Pair(9, 2, 3),))
-SHARE = PlannedShare(1, ((0, A),), ((1, B),))
+SHARE = PlannedShare(1, ((0, A),), ((1, B),), 1)
 
 
 def test_a_launch_with_compute() -> None:

@@ -6,8 +6,9 @@ from tests.seeds.driving import facts, state_after
 
 from kvmodel import Contract, Scope
 from kvmodel import actions as act
+from kvmodel.block_pool import HOLE
 from kvmodel.request import DONE, DRAINING, LOADING, RUNNING, Pins
-from kvmodel.transfer_job import ABANDONED, LIVE, LOAD
+from kvmodel.transfer_job import ABANDONED, LIVE, LOAD, STORE
 from kvproof.targets.command import describe
 from kvproof.targets.view import expected
 from kvproof.targets.wording import command_of
@@ -75,6 +76,64 @@ EACH_HAS_A_PART = (
     *("launch", "run w0 compute", "handle output", "run w0 store", "report w0 job 0", "run w0 store"),
     "report w0 job 1",
 )
+
+
+WINDOW = Scope(device_blocks=3, host_blocks=1, workers=1, prompts=("ab",), decode=2, window=1)
+FIRST_LEFT = ('submit x "ab"', "admit x", "launch", "run w0 compute", "handle output", "grow x")
+STEP = ("launch", "run w0 compute", "handle output")
+
+
+@BOTH
+def test_a_growing_request_gives_up_what_its_window_has_left(contract: Contract) -> None:
+    """`a` is being stored: under pinning the job holds it, under fencing it is free, and whoever takes it waits."""
+    _, state = state_after(contract, WINDOW, *FIRST_LEFT)
+    request = state.requests[0]
+    assert request.table == (HOLE, 1, 2)
+    assert state.device.refs == ((1, 1, 1) if contract.pins else (0, 1, 1))
+    assert state.jobs[0].pairs[0].source == 0
+    _, state = state_after(contract, WINDOW, *FIRST_LEFT, *STEP, "abort x")
+    assert state.device.refs == ((1, 0, 0) if contract.pins else (0, 0, 0))
+
+
+@BOTH
+def test_it_can_take_the_block_that_it_leaves(contract: Contract) -> None:
+    """With two blocks, and a store of the first: under pinning it grows when that is reported, under fencing at once,
+    and the step that writes the block again flushes the store."""
+    scope = WINDOW._replace(device_blocks=2)
+    computed = FIRST_LEFT[:-1]
+    assert ("grow x" in offered(contract, scope, *computed)) is not contract.pins
+    stored = (*computed, "run w0 store", "report w0 job 0")
+    assert "grow x" in offered(contract, scope, *stored)
+    _, state = state_after(contract, scope, *(stored if contract.pins else computed), "grow x")
+    assert state.requests[0].table == (HOLE, 1, 0)
+    if not contract.pins:
+        _, state = state_after(contract, scope, *computed, "grow x", "launch")
+        assert state.steps[0].after_jobs == (0,)
+
+
+def test_what_the_window_has_left_before_it_was_stored_is_passed_over() -> None:
+    """The host has one block, which `a` is stored into: `ab` is put off, and left (vLLM issue 42761)."""
+    _, state = state_after(FENCING, WINDOW, *FIRST_LEFT)
+    assert state.requests[0].stored == 1
+    left = (*FIRST_LEFT, *STEP, "grow x")
+    _, state = state_after(FENCING, WINDOW, *left)
+    assert state.requests[0].table[:2] == (HOLE, HOLE)
+    _, state = state_after(FENCING, WINDOW, *left, "run w0 store", "report w0 job 0", "launch")
+    assert [pair.key for job in state.jobs for pair in job.pairs if job.direction == STORE] == [3]
+    assert state.requests[0].stored == 3
+
+
+@BOTH
+def test_of_a_block_at_two_positions_the_window_leaves_one(contract: Contract) -> None:
+    scope = REPEATS._replace(prompts=("aab",), decode=1, window=2)
+    hit = (*AAB_IS_CACHED, "admit x")
+    _, state = state_after(contract, scope, *hit)
+    block = state.requests[0].table[0]
+    assert state.requests[0].table[:2] == (block, block)
+    refs = state.device.refs[block]
+    _, state = state_after(contract, scope, *hit, "grow x")
+    assert state.requests[0].table[:2] == (HOLE, block)
+    assert state.device.refs[block] == refs - 1
 
 
 REPEATS = Scope(device_blocks=4, host_blocks=2, workers=1, prompts=("aab", "a"), repeats=True, lookups=True)

@@ -29,6 +29,8 @@ PINNING = Contract("pinning")
         ({"double_frees": -1}, "double_frees is -1; it must be between 0 and 1000000"),
         ({"failures": -1}, "failures is -1; it must be between 0 and 1000000"),
         ({"partial_failures": -1}, "partial_failures is -1; it must be between 0 and 1000000"),
+        ({"window": -1}, "window is -1; it must be between 0 and 64"),
+        ({"window": 65}, "window is 65; it must be between 0 and 64"),
         ({"lazy_window": -1}, "lazy_window is -1; it must be between 0 and 100000"),
         ({"prompts": ("",)}, "prompt '' must be 1 to 64 letters or digits, one for each block"),
         ({"prompts": ("a b",)}, "prompt 'a b' must be 1 to 64 letters or digits, one for each block"),
@@ -98,6 +100,22 @@ def test_a_scope_with_a_fault_that_the_contract_excludes(field: str, fault: str)
         Machine(contract, GOOD._replace(**dict[str, Any]({field: 2})))
     assert str(refused.value) == f"the scope has 2 of fault '{fault}', which the contract's environment excludes"
     Machine(contract, GOOD)
+
+
+def test_a_window_needs_depth_1() -> None:
+    with pytest.raises(BadScope) as refused:
+        Machine(PINNING._replace(depth=2), GOOD._replace(window=1))
+    assert str(refused.value) == (
+        "the scope has window 1 and the contract depth 2: a window moves when no launched step reads what it leaves, "
+        "so use depth 1, or window 0"
+    )
+
+
+def test_with_a_window_a_request_may_be_longer_than_the_device() -> None:
+    """It holds its prompt, or the window and one more."""
+    Machine(PINNING, GOOD._replace(decode=5, window=2))
+    with pytest.raises(BadScope, match="needs 4 device blocks, and device_blocks is 3: it could never finish"):
+        Machine(PINNING, GOOD._replace(decode=5, window=3))
 
 
 def test_no_resets_need_no_meaning() -> None:

@@ -46,6 +46,7 @@ MACHINES = {
         ("deep first", Contract(discipline, output_from="first", depth=2), RICH._replace(decode=1, lookups=False)),
         ("failing", Contract(discipline), RICH._replace(host_blocks=3, failures=2, partial_failures=2)),
         ("repeats", Contract(discipline), RICH._replace(prompts=("aa", "ab"), repeats=True)),
+        ("window", Contract(discipline), RICH._replace(prompts=("aa", "b"), decode=2, repeats=True, window=1)),
         ("partial", Contract(discipline, admission="partial"), RICH._replace(prompts=("ab", "cb"))),
         ("marks", Contract(discipline, reports="marks"), RICH._replace(duplicates=1, failures=1)),
     )
@@ -206,6 +207,7 @@ ONCE = Scope(device_blocks=2, host_blocks=1, workers=1, prompts=("ab",), preempt
         (ONCE._replace(meanings=("evict",), tiers=("device", "host"), resets=2, aborts=False), {}),
         (ONCE._replace(losses=1, double_frees=1), {}),
         (ONCE._replace(duplicates=1), {}),
+        (ONCE._replace(device_blocks=3, decode=2, window=1, resets=0), {}),
         (ONCE._replace(prompts=("aa", "aa"), repeats=True, resets=0, aborts=False), {}),
         (ONCE._replace(prompts=("ab", "ac"), resets=0, aborts=False), {"admission": "partial"}),
         (ONCE._replace(host_blocks=2, workers=2, failures=1, partial_failures=1, resets=0), {}),

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kvmodel import Contract, Scope, State
+from kvmodel import Contract, Scope, State, policy
 from kvmodel import actions as act
 from kvmodel.actions import Action
-from kvmodel.block_pool import Pool, release
+from kvmodel.block_pool import HOLE, Pool, release
 from kvmodel.departure import abandoned, forgotten, load_of, table_let_go
 from kvmodel.fence import required_flush
 from kvmodel.launched_step import awaited, shares_of
@@ -628,6 +628,22 @@ def two_requests_hold_a_part_each_and_neither_gives_way(patch: Patch) -> None:
 def the_one_that_gave_way_is_admitted_in_part_again(patch: Patch) -> None:
     """The other half of that rule: the block that was given up must go to the one for whom it was."""
     patch.setattr("kvmodel.policy.is_outranked", lambda setting, state: False)
+
+
+WINDOW = Scope(3, 1, 1, ("ab",), decode=2, window=1, resets=0, aborts=False, preempts=False)
+
+
+@planted("vLLM issue 42761", FENCING, WINDOW, "reads-what-was-written", 14)
+def a_store_that_was_put_off_names_what_the_window_has_left(patch: Patch) -> None:
+    """The ids were noted when the blocks were computed: the block belongs to another position by now."""
+    right = policy.eager_stores
+
+    def noted(setting: Setting, state: State) -> Any:
+        request = state.requests[0]
+        table = tuple(position if block == HOLE else block for position, block in enumerate(request.table))
+        return right(setting, state._replace(requests=(request._replace(table=table),)))
+
+    patch.setattr("kvmodel.policy.eager_stores", noted)
 
 
 @planted(

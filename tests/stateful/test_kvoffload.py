@@ -28,7 +28,7 @@ for target, discipline in product(RUNS, DISCIPLINES):
         name = "".join(str(word).capitalize() for word in (target.__name__, discipline, *modes)).replace("-", "")
         globals()[f"Test{name}"] = case(target, contract)
 
-for scope_name, discipline in product(("repeats",), DISCIPLINES):
+for scope_name, discipline in product(("repeats", "windows"), DISCIPLINES):
     found = kvproof.conformance(Ledger, Contract(discipline), SCOPES[scope_name], RUNS[Ledger], 120)
     found.settings = settings(found.settings, derandomize=True, database=None)
     globals()[f"Test{scope_name.capitalize()}{discipline.capitalize()}"] = found

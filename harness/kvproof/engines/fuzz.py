@@ -7,7 +7,7 @@ from hypothesis import Phase, seed, settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from kvmodel import ACTIONS, Contract, Machine
+from kvmodel import ACTIONS, Contract, Machine, Scope
 from kvproof.engines import walks
 from kvproof.engines.run_of import failure_of
 from kvproof.engines.shrink import shrunk
@@ -43,7 +43,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         return walks.run(job, progress, cut)
     planned = job.options.get("commands", COMMANDS)
     assert isinstance(planned, int)
-    classes = [lockstep_class(target_class, contract, job.scope) for contract in _contracts(job.contract)]
+    classes = [lockstep_class(target_class, contract, job.scope) for contract in _contracts(job.contract, job.scope)]
     known = job.options.get("known", ())
     assert isinstance(known, tuple)
     seen: Failure | None = None
@@ -75,9 +75,11 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     return job.result(Verdict.PASSED, time.monotonic() - started, detail=detail, counts=counts)
 
 
-def _contracts(contract: Contract) -> list[Contract]:
+def _contracts(contract: Contract, scope: Scope) -> list[Contract]:
     plain = Contract(contract.discipline, environment=contract.environment)
-    return turns(contract) if contract == plain else [contract]
+    if contract != plain:
+        return [contract]
+    return [turn for turn in turns(contract) if turn.depth == 1 or not scope.window]
 
 
 def _batch(job: Job, cls: type[Lockstep], number: int, cut: Cut) -> Failure | None:

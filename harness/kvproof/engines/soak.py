@@ -169,6 +169,7 @@ def _setting(chance: random.Random, contract: Contract, episode: int, device: st
         lookups=True,
         lazy_window=chance.choice((0, 0, 2, 4)),
         repeats=episode % 3 == 2,
+        window=2 if episode % 4 == 1 and modes[episode % len(modes)].depth == 1 else 0,
     )
     return Setting(
         modes[episode % len(modes)],

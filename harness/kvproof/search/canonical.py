@@ -13,7 +13,7 @@ from kvmodel.block_pool import Pool
 from kvmodel.contents import Contents
 from kvmodel.contract import Contract
 from kvmodel.launched_step import Share, Step
-from kvmodel.request import LOADING, RUNNING, Pins, Request
+from kvmodel.request import LOADING, RUNNING, Pins, Request, held
 from kvmodel.state import State
 from kvmodel.transfer_job import COPIED, LIVE, NONE, STORE, Job, Pair
 
@@ -66,12 +66,12 @@ def _names(
 def _device_occurrences(state: State) -> list[int]:
     found: list[int] = []
     for request in state.requests:
-        found.extend(request.table)
+        found.extend(held(request.table))
         if request.pins is not None:
             found.extend(request.pins.device)
     for step in state.steps:
         for share in step.shares:
-            found.extend(share.table)
+            found.extend(held(share.table))
     for job in state.jobs:
         if job.direction == STORE:
             found.extend([pair.source for pair in job.pairs])
@@ -102,7 +102,7 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
         host_row = [content if key else 0 for content, key in zip(host, state.host.keys, strict=True)]
         for request in state.requests:
             if request.computed and (request.phase == RUNNING or request.phase == LOADING):
-                for block in request.table[: request.computed]:
+                for block in held(request.table[: request.computed]):
                     device_row[block] = device[block]
         unrun: list[Step] = []
         for step in state.steps:
@@ -111,7 +111,7 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
             elif not step.handled:
                 for share in step.shares:
                     if not share.left:
-                        for block in share.table:
+                        for block in held(share.table):
                             device_row[block] = device[block]
         if unrun:
             _before_computes(unrun, device, device_row)
@@ -142,7 +142,7 @@ def _before_computes(unrun: list[Step], device: tuple[int, ...], row: list[int])
                 row[block] = 0
     for step in unrun:
         for share in step.shares:
-            for block in share.table[: share.start]:
+            for block in held(share.table[: share.start]):
                 if block not in written:
                     row[block] = device[block]
         for share in step.shares:
@@ -224,7 +224,7 @@ def _request_renamed(request: Request, renaming: Renaming) -> Request:
     elif not table and not jobs:
         return request
     device, ids = renaming.device, renaming.jobs
-    table = tuple([device[block] for block in table])
+    table = tuple([device[block] if block >= 0 else block for block in table])
     return Request(phase, table, computed, stored, pins, tuple([ids.get(job, -1) for job in jobs]), outdated, returns)
 
 
@@ -252,7 +252,7 @@ def _job_renamed(job: Job, renaming: Renaming) -> Job:
 def _step_renamed(step: Step, renaming: Renaming) -> Step:
     device, ids = renaming.device, renaming.jobs
     shares = [
-        Share(number, tuple([device[block] for block in table]), start, left, outdated)
+        Share(number, tuple([device[block] if block >= 0 else block for block in table]), start, left, outdated)
         for number, table, start, left, outdated in step.shares
     ]
     after_jobs = tuple([ids[other] for other in step.after_jobs if other in ids])

@@ -87,6 +87,13 @@ def _repeating(scope: Scope) -> Scope:
     return sizes._replace(prompts=("aa", "bb"), repeats=True, aborts=False)
 
 
+def _windowed(scope: Scope) -> Scope:
+    """A request that decodes two blocks and reads one back, so that what it leaves may not be stored yet, or is just
+    being stored, and is taken again by itself, further on."""
+    sizes = scope._replace(device_blocks=3, host_blocks=1, resets=0, aborts=False, preempts=False)
+    return sizes._replace(decode=2, window=1)
+
+
 MODES: Mapping[str, Change] = {
     "lazy": _contract(lambda contract: contract._replace(store_mode="lazy")),
     "first": _contract(lambda contract: contract._replace(output_from="first")),
@@ -97,6 +104,7 @@ MODES: Mapping[str, Change] = {
     "pressure": _scope(_pressed),
     "partial": _partial,
     "repeats": _scope(_repeating),
+    "window": _scope(_windowed),
     "evict": _scope(lambda scope: scope._replace(meanings=("invalidate", "evict"))),
     "survivors": _scope(lambda scope: scope._replace(survivors=True)),
     "tiers": _scope(_tiered),

@@ -202,8 +202,8 @@ def _as_policy(machine: Machine, state: State, action: Action) -> bool:
             return choice is None or choice == policy.admission(setting, state, number)
         case act.Lookup(number, hits):
             return hits is None or hits == tuple(_lookup_hits(machine, state, number))
-        case act.Grow(_, blocks):
-            return blocks is None or blocks == state.device.free[:1]
+        case act.Grow(number, blocks):
+            return blocks is None or blocks == policy.after_giving_up(setting, state, number).free[:1]
         case act.Launch(choice):
             return choice is None or choice == policy.launching(setting, state)
         case act.PreemptUnderPressure(number):

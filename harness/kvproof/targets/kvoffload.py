@@ -70,6 +70,7 @@ def config_of(setting: Setting) -> Config:
         admission=contract.admission,
         reports=contract.reports,
         repeats=scope.repeats,
+        window=scope.window,
     )
 
 
@@ -186,9 +187,7 @@ class KVOffload:
 
     def _launched(self, plan: LaunchPlan) -> act.Launch:
         """The choices of a launch. Cursors are the engine's own affair; `explain` works them out."""
-        computes = tuple(
-            [(share.request, len(share.reads), len(share.reads) + len(share.writes)) for share in plan.shares]
-        )
+        computes = tuple([(share.request, share.first, share.first + len(share.writes)) for share in plan.shares])
         stores = tuple(
             [(self._waiting_for(copy.job), tuple([ModelPair(*pair) for pair in copy.pairs])) for copy in plan.stores]
         )

@@ -29,7 +29,7 @@ _CONNECTOR = {"config", "host", "device", "jobs", "next_job", "queued", "storing
 
 FIELDS: dict[type, set[str]] = {
     Engine: {"config", "scheduler", "connector", "statistics", "events"},
-    Scheduler: {"device", "connector", "requests", "depth", "partial", "pipeline", "next_step", "generation"},
+    Scheduler: {"device", "connector", "requests", "depth", "partial", "window", "pipeline", "next_step", "generation"},
     PinningConnector: _CONNECTOR,
     FencingConnector: _CONNECTOR,
     BlockPool: {"counts", "following", "preceding", "free", "cache"},

@@ -23,7 +23,7 @@ from kvoffload.errors import (
     UnknownRequest,
     WrongPhase,
 )
-from kvoffload.ids import Meaning, Survivors, Tiers
+from kvoffload.ids import NO_BLOCK, Meaning, Survivors, Tiers
 from kvoffload.operations import Content, Operation, Tier, Unreadable
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
@@ -103,6 +103,7 @@ class KVOffload:
                 contract.reports,
                 scope.repeats,
                 events=True,
+                window=scope.window,
             )
         )
         self._announced = NOTHING
@@ -483,6 +484,8 @@ class KVOffload:
     def _reads_right(self, worker: int, request: int) -> None:
         running = self._engine.requests[request]
         for position in range(running.computed):
+            if running.table[position] == NO_BLOCK:
+                continue
             expected = self._books.content(request, position)
             what = f"is read by {request_name(request)} as"
             self._holds(worker, Tier.DEVICE, running.table[position], expected, "reads-what-was-written", what)

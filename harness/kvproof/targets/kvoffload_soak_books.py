@@ -14,6 +14,7 @@ from kvmodel.scope import Meaning, Sequences
 from kvmodel.tiers import Tiers
 from kvoffload.block_pool import BlockPool
 from kvoffload.engine import Engine
+from kvoffload.ids import NO_BLOCK
 from kvoffload.operations import Content
 from kvoffload.plan import LaunchPlan, PlannedCopy
 from kvoffload.request import Phase
@@ -292,13 +293,14 @@ class Books:
         """Everybody who owns references, with the device and the host blocks, one entry for each reference."""
         for number, request in engine.requests.items():
             if request.table:
-                yield f"{request_name(number)}'s table", request.table, ()
+                yield f"{request_name(number)}'s table", request.held, ()
             if request.pins is not None:
                 yield f"{request_name(number)}'s lookup", request.pins.device, request.pins.host
         for step in engine.scheduler.pipeline:
             for number, share in step.shares.items():
                 if share.left:
-                    yield f"step {step.step} for {request_name(number)}", share.blocks, ()
+                    held = [block for block in share.blocks if block != NO_BLOCK]
+                    yield f"step {step.step} for {request_name(number)}", held, ()
         for job in self.jobs.values():
             if job.view != "FORGOTTEN":
                 yield str(job), job.device_blocks if self._pins else (), job.host_blocks
@@ -394,7 +396,7 @@ class Books:
         """A share reads and writes the contents of its request's keys, of the weights that it was admitted with."""
         for share in plan.shares:
             promised = [content for _, content in (*share.reads, *share.writes)]
-            for position, content in enumerate(promised):
+            for position, content in enumerate(promised, start=share.first - len(share.reads)):
                 expected = self.content(share.request, position)
                 if content == expected:
                     continue

@@ -2,10 +2,10 @@
 
 from kvmodel import Action, Machine, State
 from kvmodel import actions as act
-from kvmodel.block_pool import Pool
+from kvmodel.block_pool import HOLE, Pool
 from kvmodel.contents import describe as content_words
 from kvmodel.owners import owners
-from kvmodel.request import PHASES, Request
+from kvmodel.request import PHASES, Request, held
 from kvmodel.streams import STREAMS
 from kvmodel.transfer_job import DIRECTIONS, FORGOTTEN, REPORTED, STORE, VIEWS, Job
 from kvproof.targets.command import request_name
@@ -30,7 +30,7 @@ def as_state(after: State, view: View) -> State | None:
     contents = (after.device_contents, after.host_contents) if view.contents is None else view.contents
     jobs = after.jobs if view.jobs is None else tuple(_jobs(after, view.jobs))
     for request in requests:
-        if any(not 0 <= block < len(device.refs) for block in request.table):
+        if any(not 0 <= block < len(device.refs) for block in held(request.table)):
             return None
     return after._replace(
         device=device, host=host, requests=requests, jobs=jobs, device_contents=contents[0], host_contents=contents[1]
@@ -140,7 +140,7 @@ def request_in_words(number: int, request: Request) -> str:
     """Everything that is known of a request, in one line."""
     words = [f"{request_name(number)} {PHASES[request.phase]}"]
     if request.table:
-        table = " ".join(f"d{block}" for block in request.table)
+        table = " ".join("-" if block == HOLE else f"d{block}" for block in request.table)
         words.append(f"holds {table}, {request.computed} computed, {request.stored} offered")
     if request.pins is not None:
         pins = [f"d{block}" for block in request.pins.device] + [f"h{block}" for block in request.pins.host]

@@ -52,6 +52,7 @@ class Setting(NamedTuple):
             f"{'partial admission, ' if contract.partial else ''}"
             f"{'marks reported, ' if contract.marks else ''}"
             f"{'repeated keys, ' if scope.repeats else ''}"
+            f"{f'window {scope.window}, ' if scope.window else ''}"
             f"{'no delays' if self.delays is None else 'random delays'}"
         )
 

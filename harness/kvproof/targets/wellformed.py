@@ -6,6 +6,7 @@ is wrong in a few words, or nothing.
 
 from kvmodel import ACTIONS
 from kvmodel import actions as act
+from kvmodel.block_pool import HOLE
 from kvmodel.request import PHASES, Pins, Request
 from kvmodel.setting import Setting
 from kvmodel.streams import STREAMS
@@ -88,7 +89,7 @@ def _launching(setting: Setting, choice: object) -> None:
     for compute in _sequence(choice.computes, "computes"):
         number, *blocks = _sequence(compute, "a compute", 3)
         _numbers((number,), requests, "request")
-        _numbers(tuple(blocks), setting.scope.device_blocks + 1, "count of blocks")
+        _numbers(tuple(blocks), _longest(setting) + 1, "count of blocks")
         if number in computing:
             raise _Odd(f"request {number} is computed twice in one launch")
         computing.append(number)
@@ -100,7 +101,7 @@ def _launching(setting: Setting, choice: object) -> None:
     for cursor in _sequence(choice.cursors, "cursors"):
         number, *stored = _sequence(cursor, "a cursor", 2)
         _numbers((number,), requests, "request")
-        _numbers(tuple(stored), setting.scope.device_blocks + 1, "cursor")
+        _numbers(tuple(stored), _longest(setting) + 1, "cursor")
     _numbers(choice.flush, None, "job")
 
 
@@ -132,7 +133,7 @@ def _view(setting: Setting, view: View) -> None:
             _numbers(_sequence(free, f"{tier}_free"), blocks, f"{tier} block")
     if view.requests is not None:
         for request in _sequence(view.requests, "requests", len(scope.prompts)):
-            _request(scope.device_blocks, scope.host_blocks, request)
+            _request(setting, request)
     if view.jobs is not None:
         for job in _sequence(view.jobs, "jobs"):
             _job(setting, job)
@@ -141,7 +142,7 @@ def _view(setting: Setting, view: View) -> None:
             if not isinstance(share, ShareView):
                 raise _Odd(f"launched has {share!r:.60}, which is no ShareView")
             _numbers((share.request,), len(scope.prompts), "request")
-            _numbers(share.table, scope.device_blocks, "device block")
+            _table(share.table, scope.device_blocks)
             _numbers((share.step,), setting.contract.depth, "awaited step")
     if view.runnable is not None:
         for place in _sequence(view.runnable, "runnable"):
@@ -162,18 +163,29 @@ def _view(setting: Setting, view: View) -> None:
                         raise _Odd(f"a block holds {content!r:.40}, which is no content")
 
 
-def _request(device: int, host: int, request: object) -> None:
+def _longest(setting: Setting) -> int:
+    """Positions of the longest table (count): with a window, more than there are blocks."""
+    return max(setting.scope.device_blocks, *map(len, setting.total_keys))
+
+
+def _request(setting: Setting, request: object) -> None:
+    device, host = setting.scope.device_blocks, setting.scope.host_blocks
     if not isinstance(request, Request):
         raise _Odd(f"requests has {request!r:.60}, which is no Request")
     _numbers((request.phase,), len(PHASES), "phase")
-    _numbers(request.table, device, "device block")
-    _numbers((request.computed, request.stored), device + 1, "count of blocks")
+    _table(request.table, device)
+    _numbers((request.computed, request.stored), _longest(setting) + 1, "count of blocks")
     _numbers(request.jobs, None, "job")
     if request.pins is not None:
         if not isinstance(request.pins, Pins):
             raise _Odd(f"a request pins {request.pins!r:.60}")
         _numbers(request.pins.device, device, "device block")
         _numbers(request.pins.host, host, "host block")
+
+
+def _table(table: object, device: int) -> None:
+    """Blocks, or HOLE where a window has left one."""
+    _numbers(tuple([block for block in _sequence(table, "a table") if block != HOLE]), device, "device block")
 
 
 def _job(setting: Setting, job: object) -> None:

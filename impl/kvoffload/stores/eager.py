@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from kvoffload.block_pool import BlockPool
-from kvoffload.ids import Key, Pair
+from kvoffload.ids import NO_BLOCK, Key, Pair
 from kvoffload.request import Phase, Request
 from kvoffload.stores.choice import Choice
 
@@ -14,7 +14,8 @@ def choose(requests: Iterable[Request], host: BlockPool, storing: Collection[Key
     From a request's cursor on: a key that is on the host or being stored already is passed over; any other takes the
     next free host block, which evicts what that block holds; when none is left the cursor stays, so that the block is
     tried again at the next launch. Blocks that this very launch computes are included. A request of another
-    `generation` stores nothing: its blocks are from before a reset.
+    `generation` stores nothing: its blocks are from before a reset. What a window has left is passed over: the table is
+    read anew at each launch, so that a store that was put off never names a block of somebody else (vLLM PR 42959).
     """
     free = host.free_blocks()
     cached = host.cache.blocks
@@ -27,7 +28,7 @@ def choose(requests: Iterable[Request], host: BlockPool, storing: Collection[Key
         cursor = request.stored
         for block in request.table[cursor:]:
             key = request.total[cursor]
-            if key in storing or key in chosen or (key in cached and key not in evicted):
+            if block == NO_BLOCK or key in storing or key in chosen or (key in cached and key not in evicted):
                 cursor += 1
                 continue
             destination = next(free, None)

@@ -1,6 +1,7 @@
 """every-full-block-is-stored-or-refused."""
 
 from kvmodel.actions import Action, Launch
+from kvmodel.block_pool import HOLE
 from kvmodel.policy import is_being_stored
 from kvmodel.prefix_cache import is_cached
 from kvmodel.request import RUNNING
@@ -12,15 +13,17 @@ from kvspecs.safety.completions import reported_now
 
 
 def goal(setting: Setting, state: State) -> bool:
-    """No running request has a computed block that was not offered, that the host lacks, and that it has room for."""
+    """No running request has a computed block that was not offered, that the host lacks, and that it has room for. What
+    its window has left it has no more."""
     if setting.contract.lazy or not state.host.free:
         return True
     return not any(
         request.phase == RUNNING
         and not request.outdated
         and any(
-            not is_cached(state.host, key) and not is_being_stored(state, key)
-            for key in setting.total_keys[number][request.stored : request.computed]
+            request.table[position] != HOLE and not is_cached(state.host, key) and not is_being_stored(state, key)
+            for position, key in enumerate(setting.total_keys[number])
+            if request.stored <= position < request.computed
         )
         for number, request in enumerate(state.requests)
     )
@@ -37,8 +40,9 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
     if not isinstance(action, Launch):
         return None
     for number, (old, new) in enumerate(zip(before.requests, after.requests, strict=True)):
-        for key in setting.total_keys[number][old.stored : new.stored]:
-            if not is_cached(before.host, key) and not is_being_stored(after, key):
+        for position in range(old.stored, new.stored):
+            key = setting.total_keys[number][position]
+            if new.table[position] != HOLE and not is_cached(before.host, key) and not is_being_stored(after, key):
                 name = setting.key_names[key - 1]
                 return f"request {number} passes over {name!r}, which is neither on the host nor on its way"
     return None

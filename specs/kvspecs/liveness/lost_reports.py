@@ -2,6 +2,7 @@
 
 from kvmodel.owners import holding_of_job
 from kvmodel.policy import hits
+from kvmodel.request import held as held_by
 from kvmodel.setting import Setting
 from kvmodel.state import State
 from kvmodel.transfer_job import FORGOTTEN, LOST, Job
@@ -25,7 +26,7 @@ def _waiting(setting: Setting, state: State, stuck: list[Job]) -> set[int]:
     """All that wait. One that runs keeps its blocks meanwhile, but from earlier ones that run: those preempt it."""
     own = {number for number, request in enumerate(state.requests) if any(job.id in request.jobs for job in stuck)}
     kept = {block for job in stuck for block in holding_of_job(setting.contract, job).device}
-    kept.update(block for number in own for block in state.requests[number].table)
+    kept.update(block for number in own for block in held_by(state.requests[number].table))
     found = set(own)
     while True:
         more = {
@@ -43,8 +44,8 @@ def _lacks_blocks(setting: Setting, state: State, number: int, kept: set[int], w
     held = set(kept)
     for other in waiting:
         if not request.table or other < number:
-            held.update(state.requests[other].table)
-    own = request.table or hits(setting, state, number).device
+            held.update(held_by(state.requests[other].table))
+    own = held_by(request.table) or hits(setting, state, number).device
     held.difference_update(own)
     shared = len(own) - len(set(own))  # positions of one block
     return len(state.device.refs) - len(held) < len(setting.total_keys[number]) - shared

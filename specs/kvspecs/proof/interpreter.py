@@ -32,7 +32,8 @@ class NotSpecified(ValueError):
 
 
 def check_specified(machine: Machine) -> None:
-    """Raises NotSpecified for what the specification lacks: depth 2, copies that fail, resets of one tier, marks."""
+    """Raises NotSpecified for what the specification lacks: depth 2, copies that fail, resets of one tier, blocks at
+    several positions, windows, marks."""
     contract, scope = machine.setting.contract, machine.setting.scope
     if contract.depth > 1:
         raise NotSpecified(f"depth {contract.depth} is not in the specification; it has depth 1")
@@ -40,6 +41,10 @@ def check_specified(machine: Machine) -> None:
         raise NotSpecified("copies that fail are not in the specification")
     if scope.tiers != ("all",):
         raise NotSpecified("resets of one tier are not in the specification")
+    if scope.repeats:
+        raise NotSpecified("blocks at several positions of one table are not in the specification")
+    if scope.window:
+        raise NotSpecified("sliding windows are not in the specification")
     if contract.marks:
         raise NotSpecified("reports of marks are not in the specification; it has reports of single jobs")
 

@@ -1,6 +1,7 @@
 """pinned-is-not-evicted."""
 
-from kvmodel.actions import Action, Reset
+from kvmodel.actions import Action, Grow, Reset
+from kvmodel.block_pool import HOLE
 from kvmodel.setting import Setting
 from kvmodel.state import State
 from kvmodel.transfer_job import LIVE, LOAD, failed_positions
@@ -15,7 +16,9 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
         if old.keys == new.keys:
             continue
         for block, key in enumerate(old.keys):
-            if key and new.keys[block] != key and old.refs[block] and not _is_withdrawn(before, action, tier, block):
+            if key and new.keys[block] != key and old.refs[block]:
+                if _is_withdrawn(before, action, tier, block) or _is_left(before, action, after, tier, block):
+                    continue
                 name = setting.key_names[key - 1]
                 return f"{tier} block {block} lost its key {name!r} while it had {old.refs[block]} references"
     return None
@@ -29,6 +32,15 @@ def _is_withdrawn(before: State, action: Action, tier: str, block: int) -> bool:
         if job.direction == LOAD and job.view == LIVE
         for position in failed_positions(job)
     )
+
+
+def _is_left(before: State, action: Action, after: State, tier: str, block: int) -> bool:
+    """A growing request has given up all the references that the block had, and may be the one that takes it."""
+    if tier != "device" or not isinstance(action, Grow):
+        return False
+    old, new = before.requests[action.request].table, after.requests[action.request].table
+    left = [position for position, held in enumerate(old) if held == block and new[position] == HOLE]
+    return before.device.refs[block] == len(left)
 
 
 PROPERTY = Property(

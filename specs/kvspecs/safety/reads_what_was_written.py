@@ -1,5 +1,6 @@
 """reads-what-was-written."""
 
+from kvmodel.block_pool import HOLE
 from kvmodel.contents import describe
 from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
@@ -18,6 +19,8 @@ def on_state(setting: Setting, state: State) -> Broken:
                 keys = setting.total_keys[share.request]
                 for position in range(share.start):
                     wanted = -keys[position] if share.outdated else keys[position]
+                    if share.table[position] == HOLE:
+                        continue
                     found = device[share.table[position]]
                     if found != wanted:
                         return _misread(
@@ -46,6 +49,8 @@ def on_state(setting: Setting, state: State) -> Broken:
             keys = setting.total_keys[number]
             for position in range(request.computed):
                 wanted = -keys[position] if request.outdated else keys[position]
+                if request.table[position] == HOLE:
+                    continue
                 found = device[request.table[position]]
                 if found != wanted:
                     return _misread(

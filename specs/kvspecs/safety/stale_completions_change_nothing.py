@@ -2,7 +2,7 @@
 
 from kvmodel.actions import Action, DuplicateReport, RepeatMark, Report, ReportMark
 from kvmodel.owners import holding_of_job
-from kvmodel.request import DRAINING
+from kvmodel.request import DRAINING, held
 from kvmodel.setting import Setting
 from kvmodel.state import State
 from kvmodel.transfer_job import FORGOTTEN, LIVE, NONE
@@ -31,7 +31,7 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
         device, host = device + pins.device, host + pins.host
         request = before.requests[job.request] if job.request != NONE else None
         if request is not None and request.phase == DRAINING and job.id in request.jobs:
-            device += request.table
+            device += held(request.table)
     for tier, old, new, own in (
         ("device", before.device.refs, after.device.refs, device),
         ("host", before.host.refs, after.host.refs, host),
