@@ -142,6 +142,12 @@ LISTED = (
     ("partial", "lookups"),
     ("partial", "losses"),
     ("partial", "failures"),
+    ("repeats", "lookups"),
+    ("repeats", "failures"),
+    ("repeats", "window"),
+    ("window", "lookups"),
+    ("window", "failures"),
+    ("window", "resets"),
 )
 """Further pairs, of modes that change what each other does: not every pair of them, since their states are many."""
 
