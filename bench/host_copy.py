@@ -1,6 +1,6 @@
 """Copy throughput of the host device beside one thread that copies plain tensors: a ratio, measured in one run.
 
-    python bench/host_copy.py [megabytes per measurement, default 128]
+    python bench/host_copy.py [megabytes per measurement, default 32]
 
 Both copy the same blocks, layer by layer, in the same order, no two of them consecutive: as blocks lie in a pool that
 has been used for a while. (Consecutive blocks the device copies in one go.) The device is free-running, so its figures
@@ -27,7 +27,7 @@ import torch  # isort: skip
 LAYERS = 4
 BLOCKS = 32
 PAIRS = 8
-TURNS = 25
+TURNS = 60
 SIZES = (4 << 10, 64 << 10, 256 << 10, 1 << 20)
 
 FLOOR = 0.9
@@ -152,4 +152,4 @@ def main(megabytes: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 128))
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 32))

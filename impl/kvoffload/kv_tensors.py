@@ -144,4 +144,8 @@ class KVTensors:
     def copy_layer(self, layer: int, source: "KVTensors", source_block: int, block: int, blocks: int = 1) -> None:
         """Copy one layer of so many consecutive blocks from another tier. They are not checked: whoever made the copy
         did. The bytes of consecutive blocks of a layer are consecutive too, so that this is one copy."""
-        self._layers[layer][block : block + blocks].copy_(source._layers[layer][source_block : source_block + blocks])
+        to, of = self._layers[layer], source._layers[layer]
+        if blocks == 1:
+            to[block].copy_(of[source_block])
+        else:
+            to[block : block + blocks].copy_(of[source_block : source_block + blocks])
