@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
     second = max(len(finding.found) for finding in findings)
     lines = [f"{f.name:<{width}}  {f.found:<{second}}  {_word(f)}" for f in findings]
     results = [Result("doctor", "", None, "", f.name, f.verdict, 0.0, detail=f.why) for f in findings]
-    report("\n".join(lines), (), results, parsed.json)
+    report("\n".join(lines), (), results, parsed)
     return exit_status(results)
 
 

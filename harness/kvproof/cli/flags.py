@@ -37,6 +37,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, verb: str, description: str) -> None:
         super().__init__(prog=f"kvproof {verb}", description=description, allow_abbrev=False)
         self.add_argument("--json", metavar="FILE|-", action=_Once, help="write the results as JSON to a file, or to -")
+        self.add_argument("--junit", metavar="FILE", action=_Once, help="write them as JUnit XML to a file")
 
     def error(self, message: str) -> NoReturn:
         sentence = message.removeprefix("argument ").replace("unrecognized arguments:", "there is no flag or name")
@@ -47,6 +48,10 @@ class Parser(argparse.ArgumentParser):
         arguments = self.parse_args(_joined(words))
         if arguments.json is not None:
             check_destination(arguments.json)
+        if arguments.junit == "-":
+            raise BadUsage("--junit takes a file, and not -; --json can be written to -")
+        if arguments.junit is not None:
+            check_destination(arguments.junit)
         return arguments
 
 

@@ -21,7 +21,7 @@ def run(arguments: Sequence[str]) -> int:
     if listing is None:
         raise BadUsage(f"there are no {parsed.what!r:.40} to list; use {', '.join(LISTINGS)}")
     lines, results = listing()
-    report("\n".join(lines), (), results, parsed.json)
+    report("\n".join(lines), (), results, parsed)
     return 0
 
 

@@ -17,7 +17,9 @@ from kvproof.plan import Plan, Selection
 from kvproof.report import json_report
 from kvproof.report.coverage import coverage
 from kvproof.report.failure_text import failure_text
+from kvproof.report.junit import to_junit
 from kvproof.report.screen import Finished, Header, coloured, screen
+from kvproof.report.step_summary import add_to_step_summary
 from kvproof.runner import cores, run_jobs
 from kvproof.targets.registry import is_ours
 from kvproof.trace import store
@@ -59,17 +61,19 @@ def run_planned(selection: Selection, arguments: argparse.Namespace) -> int:
         interrupted=outcome.signal is not None,
     )
     header = Header(__version__, selection.target, commit, selection.seed, cores(), not is_ours(selection.target))
-    report(screen(header, finished), saved.texts(), finished.everything, arguments.json)
+    report(screen(header, finished), saved.texts(), finished.everything, arguments)
     if outcome.signal is not None:
         return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
     return verdict.exit_status(finished.everything)
 
 
-def report(text: str, failures: Sequence[str], results: Sequence[Result], destination: str | None) -> None:
-    """Print a screen with its failures, tracebacks of errors on standard error, and write the JSON.
+def report(text: str, failures: Sequence[str], results: Sequence[Result], arguments: argparse.Namespace) -> None:
+    """Print a screen with its failures, tracebacks of errors on standard error, and write JSON, JUnit and the summary
+    of a GitHub step where they are asked for.
 
     With `--json -` standard output is the JSON alone, and people read on standard error.
     """
+    destination: str | None = arguments.json
     stream = sys.stderr if destination == "-" else sys.stdout
     shown = "\n\n".join([text, *failures])
     stream.write(coloured(shown, stream.isatty()) + "\n")
@@ -78,8 +82,19 @@ def report(text: str, failures: Sequence[str], results: Sequence[Result], destin
     for detail in errors:  # each once: one cause often stops several engines
         if "\n" in detail:
             sys.stderr.write(f"\n{detail}\n")
-    if destination is not None:
-        json_report.write(destination, results)
+    written(results, arguments)
+    try:
+        add_to_step_summary(text, failures)
+    except OSError as error:  # the verdict matters more than the summary: say it, and go on
+        sys.stderr.write(f"kvproof: the step summary cannot be written ({error.strerror})\n")
+
+
+def written(results: Sequence[Result], arguments: argparse.Namespace) -> None:
+    """Write the files that `--json` and `--junit` name. Raises BadUsage."""
+    if arguments.json is not None:
+        json_report.write(arguments.json, json_report.to_json(results))
+    if arguments.junit is not None:
+        json_report.write(arguments.junit, to_junit(results))
 
 
 class Saved:

@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
     results = [_joined(discipline, jobs, outcome.results) for discipline in disciplines]
     columns: dict[Discipline, tuple[str, ...]] = {discipline: _action_names(discipline) for discipline in disciplines}
     text = proof_screen.screen(results, columns, outcome.seconds, parsed.seed, verbose=parsed.verbose)
-    report(text, (), [row for result in results for row in proof_screen.rows(result)], parsed.json)
+    report(text, (), [row for result in results for row in proof_screen.rows(result)], parsed)
     if outcome.signal is not None:
         return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
     return verdict.exit_status(results)

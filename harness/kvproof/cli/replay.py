@@ -35,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     said = _sentence(trace, result)
     if parsed.prune and result.verdict is Verdict.FIXED:
         said += f" {_pruned(path)}"
-    report(f"{headline(job, path)}\n{said}", failures, [result], parsed.json)
+    report(f"{headline(job, path)}\n{said}", failures, [result], parsed)
     if outcome.signal is not None:
         return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
     return verdict.exit_status([result])

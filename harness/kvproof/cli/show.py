@@ -9,9 +9,8 @@ from kvproof import verdict
 from kvproof.atomic import write_whole
 from kvproof.budget import parse_budget
 from kvproof.cli.flags import Parser, add_target
-from kvproof.cli.planned import report
+from kvproof.cli.planned import report, written
 from kvproof.cli.single import headline, job_of, read_trace, run_one
-from kvproof.report import json_report
 from kvproof.report.mermaid import mermaid
 from kvproof.report.screen import coloured
 from kvproof.report.story_table import lanes_named, story_table
@@ -48,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
             f"{headline(job, path)}\n{result.verdict}: {result.detail.partition(chr(10))[0]}.",
             [],
             [result],
-            parsed.json,
+            parsed,
         )
         if outcome.signal is not None:
             return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
@@ -70,6 +69,5 @@ def run(arguments: Sequence[str]) -> int:
             raise BadUsage(f"--only names {str(error)!r:.60}, which is not in the trace; there is {names}") from None
         text = story_table(story, shutil.get_terminal_size((120, 40)).columns, wanted)
         stream.write(coloured(text, stream.isatty()) + "\n")
-    if parsed.json is not None:
-        json_report.write(parsed.json, [result])
+    written([result], parsed)
     return verdict.exit_status([result])

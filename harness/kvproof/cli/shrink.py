@@ -53,9 +53,7 @@ def run(arguments: Sequence[str]) -> int:
         result = dataclasses.replace(result, trace=store.shown(written))
         failures = [failure_text(failure, saved=store.shown(written), replay=parsed.out)]
         said = f"{len(trace.commands):,} commands became {len(failure.commands):,}, in {store.shown(written)}"
-    report(
-        f"{headline(job, path)}\n{result.verdict} in {result.seconds:.1f} s; {said}.", failures, [result], parsed.json
-    )
+    report(f"{headline(job, path)}\n{result.verdict} in {result.seconds:.1f} s; {said}.", failures, [result], parsed)
     if outcome.signal is not None:
         return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
     return verdict.exit_status([result])

@@ -43,9 +43,8 @@ def check_destination(destination: str) -> None:
         raise BadUsage(f"report {destination!r:.200} cannot be written; name a file in a folder that exists, or -")
 
 
-def write(destination: str, results: Sequence[Result]) -> None:
-    """Write the report to a file, as a whole or not at all, or for `-` to standard output. Raises BadUsage."""
-    text = to_json(results)
+def write(destination: str, text: str) -> None:
+    """Write a report to a file, as a whole or not at all, or for `-` to standard output. Raises BadUsage."""
     if destination == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
