@@ -10,9 +10,9 @@ from kvoffload.config import Config
 @pytest.mark.parametrize("delays", [None, 1])
 @pytest.mark.parametrize("store_mode", ["eager", "lazy"])
 @pytest.mark.parametrize("discipline", ["pinning", "fencing"])
-@pytest.mark.parametrize(("workers", "output_from"), [(1, "all"), (2, "first"), (4, "all")])
-def test_soak(discipline: str, store_mode: str, workers: int, output_from: str, delays: int | None) -> None:
-    config = Config(discipline, 6, 8, workers, store_mode, output_from)  # type: ignore[arg-type]
+@pytest.mark.parametrize(("workers", "output_from", "depth"), [(1, "all", 2), (2, "first", 2), (4, "all", 1)])
+def test_soak(discipline: str, store_mode: str, workers: int, output_from: str, depth: int, delays: int | None) -> None:
+    config = Config(discipline, 6, 8, workers, store_mode, output_from, depth)  # type: ignore[arg-type]
     done = soak(config, 2000, workers, cuda, delays=delays, layers=4, block_bytes=4096)
     assert done.finished > 50
     assert done.jobs > 50

@@ -11,14 +11,15 @@ from tests.gpu.walks import SIZES, walk
 from kvoffload.config import Config
 
 configs = st.builds(
-    lambda discipline, sizes, workers, store_mode, output_from: Config(
-        discipline, sizes[0], sizes[1], workers, store_mode, output_from
+    lambda discipline, sizes, workers, store_mode, output_from, depth: Config(
+        discipline, sizes[0], sizes[1], workers, store_mode, output_from, depth
     ),
     st.sampled_from(["pinning", "fencing"]),
     st.sampled_from(SIZES),
     st.integers(1, 3),
     st.sampled_from(["eager", "lazy"]),
     st.sampled_from(["all", "first"]),
+    st.sampled_from([1, 2]),
 )
 
 

@@ -94,7 +94,15 @@ def opened(monkeypatch: Patch) -> Opened:
 
 EVERYTHING = (
     *("loads", "stores", "loads_dropped", "stores_dropped", "device_hits", "finished", "drains"),
-    *("resets", "resets_answered_False", "aborts", "stopped", "preemptions", "preempted_under_pressure"),
+    *(
+        "resets",
+        "resets_answered_False",
+        "aborts",
+        "stopped",
+        "launches_ahead",
+        "preemptions",
+        "preempted_under_pressure",
+    ),
     *("refusals", "faults_refused", "repeated_reports", "lost_marks"),
 )
 """What must have been done often enough to be counted."""

@@ -302,6 +302,7 @@ class KVOffload:
     def _launched(self, plan: LaunchPlan) -> None:
         self._books.launched(plan, self._has_run, self._engine.host_pool.cache.blocks)
         self.counts["launches"] += 1
+        self.counts["launches ahead"] += len(self._engine.scheduler.pipeline) > 1
         self.counts["flushed"] += len(plan.flush)
 
     def _has_run(self, worker: int, job: int) -> bool:
