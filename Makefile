@@ -4,6 +4,7 @@
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
 #   make check-all  the same as check with what is too large for every change (nightly)
 #   make lint types contracts    ruff; mypy and pyright; import-linter
+#   make vllm       hold vLLM's own offload connectors, unmodified, to their obligations; an environment of its own
 #   make clean      remove .venv and caches
 # PIP_ARGS is for pip, such as PIP_ARGS="--index-url https://..." for a mirror or for CPU-only wheels of torch.
 # GPU_PYTHON is for make gpu alone, which sets nothing up: a Python with torch for CUDA, pytest and hypothesis.
@@ -24,6 +25,11 @@ BIN := $(VENV)/bin
 # finds it starts at once, and a change of a dependency makes a new environment.
 DEPENDENCIES := pyproject.toml constraints.txt
 STAMP := $(VENV)/ready-$(shell cat $(DEPENDENCIES) | sha256sum | cut -c 1-16)
+VLLM_VENV := .venv-vllm
+VLLM_BIN := $(VLLM_VENV)/bin
+VLLM_STAMP := $(VLLM_VENV)/ready-$(shell cat pyproject.toml constraints-vllm.txt | sha256sum | cut -c 1-16)
+# For each of the two connectors.
+VLLM_BUDGET ?= 120s
 TORCH := $(shell grep '^torch==' constraints.txt)
 TEST_WORKERS ?= 2
 # Read by pip for what it installs and for what it builds with.
@@ -57,6 +63,11 @@ types: $(STAMP)
 contracts: $(STAMP)
 	@$(BIN)/lint-imports
 
+vllm: $(VLLM_STAMP)
+	@$(VLLM_BIN)/kvproof check --target vllm-offloading --known docs/known-vllm-0.32.0.txt --budget $(VLLM_BUDGET) $(ARGS)
+	@$(VLLM_BIN)/kvproof check --target vllm-simple --budget $(VLLM_BUDGET) $(ARGS)
+	@$(VLLM_BIN)/python -m pytest -q -p no:cacheprovider -W default tests/vllm
+
 setup: $(STAMP)
 
 $(STAMP):
@@ -69,6 +80,19 @@ $(STAMP):
 	@$(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch $@
 
+# vLLM's dependencies are those of a server, and not all of them: no torchvision, torchaudio, torchcodec. So all that is
+# needed is listed, and nothing is resolved. Other wheels of torch than the CPU's would do as well.
+$(VLLM_STAMP): export PIP_CONSTRAINT :=
+$(VLLM_STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kvproof needs Python 3.11 or newer")'
+	@echo "Setting up $(VLLM_VENV) (once)"
+	@rm -rf $(VLLM_VENV)
+	@$(PYTHON) -m venv $(VLLM_VENV)
+	@$(VLLM_BIN)/python -m pip install --quiet --no-deps $(PIP_ARGS) "$(TORCH)"
+	@$(VLLM_BIN)/python -m pip install --quiet --no-deps -r constraints-vllm.txt
+	@$(VLLM_BIN)/python -m pip install --quiet --no-deps -e .
+	@touch $@
+
 clean:
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VLLM_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find model specs impl harness tests -name __pycache__ -prune -exec rm -rf {} +

@@ -8,9 +8,10 @@ from typing import Literal, NamedTuple
 from kvmodel.contract import DISCIPLINES, AdmissionMode, Contract, Discipline, OutputFrom, Reports, StoreMode
 from kvmodel.scope import Scope
 from kvproof.job import Job
+from kvproof.obligations.runs import is_watched
 from kvproof.scopes import parse_scope
 from kvproof.targets.hardware import no_cuda
-from kvproof.targets.registry import OURS, is_ours
+from kvproof.targets.registry import OURS, is_ours, load
 
 Group = Literal["contract", "target"]
 CONTRACT: Group = "contract"
@@ -39,6 +40,7 @@ class Row:
     check    what `check` runs; nightly: what `check --all` runs in addition
     foreign  what it runs for a target from elsewhere; None: it cannot, and its row says `foreign_reason`, or there
              is no row if that is empty: it is about devices, and a foreign target has none to choose from
+    watched  the same for one that is held to its obligations and not to the machine
     own_scopes  whether it is about just these scopes, or their modes: another scope, given by hand, leaves it out
     label    of the cells, in place of the names of the scopes
     exhaustive  whether it takes every step of its scopes, rather than samples
@@ -54,6 +56,7 @@ class Row:
     nightly: Instances = field(default_factory=dict[Discipline, tuple[Instance, ...]])
     foreign: Instances | None = None
     foreign_reason: str = "foreign target"
+    watched: Instances | None = None
     options: Mapping[str, object] = field(default_factory=dict[str, object])
     label: str = ""
     own_scopes: bool = False
@@ -77,6 +80,9 @@ FUZZED = "fuzz,tiers=all+device+host"
 
 LAGGING = Instance("s2", output_from="first")
 """Where the second worker lags behind the first."""
+
+SEARCHED = "serving,device=4,host=2,workers=1,prompts=ab,resets=2,meanings=evict"
+"""Where a target that cannot follow the machine is given every sequence of commands: one request, every reset."""
 
 CORNERS: Instances = {
     "pinning": (
@@ -229,9 +235,20 @@ ROWS: tuple[Row, ...] = (
         check=both(FUZZED),
         nightly=both("repeats", "windows"),
         foreign=both("fuzz"),
+        watched=both("serving"),
         options={"commands": 3000},
         exhaustive=False,
         seconds={f"{FUZZED} pinning": 3.0, f"{FUZZED} fencing": 3.0},
+    ),
+    Row(
+        "search",
+        TARGET,
+        "search",
+        (),
+        check={},
+        foreign_reason="",
+        watched=both(SEARCHED),
+        seconds={f"{SEARCHED} {discipline}": 60.0 for discipline in DISCIPLINES},
     ),
     Row(
         "soak host",
@@ -349,6 +366,7 @@ def build(selection: Selection) -> Plan:
 
 def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
     ours = is_ours(selection.target)
+    watched = not ours and is_watched(load(selection.target))
     for row in rows:
         if selection.engines and row.engine not in selection.engines:
             continue
@@ -357,10 +375,10 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
         wanted, reason = _devices(row, selection)
         if reason and selection.engines and reason.startswith(_NOT_ON):
             continue  # somebody who asks for one engine on one device knows that others were not asked for
-        if not ours and row.foreign is None and not row.foreign_reason:
-            continue
-        if not ours and row.foreign is None:
-            reason = row.foreign_reason
+        if not ours and (row.watched if watched else row.foreign) is None:
+            if not row.foreign_reason:
+                continue
+            reason = row.foreign_reason if row.foreign is None else "held to its obligations instead"
         required = ours and bool(selection.require) and selection.require in row.devices
         if reason and required:
             reason = f"--require {selection.require}: {reason}"
@@ -437,5 +455,6 @@ def _instances(row: Row, selection: Selection, discipline: Discipline) -> tuple[
     if selection.scope is not None:
         return (Instance(selection.scope[0]),)
     if not is_ours(selection.target):
-        return (row.foreign or {}).get(discipline, ())
+        instances = row.watched if is_watched(load(selection.target)) else row.foreign
+        return (instances or {}).get(discipline, ())
     return row.check.get(discipline, ()) + (row.nightly.get(discipline, ()) if selection.nightly else ())

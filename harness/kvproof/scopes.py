@@ -11,6 +11,17 @@ SCOPES: Mapping[str, Scope] = {
     "s2": Scope(device_blocks=2, host_blocks=1, workers=2, prompts=("ab",)),
     "s3": Scope(device_blocks=3, host_blocks=2, workers=1, prompts=("ab", "ac")),
     "s4": Scope(device_blocks=3, host_blocks=2, workers=2, prompts=("ab", "ac")),
+    "serving": Scope(
+        device_blocks=5,
+        host_blocks=4,
+        workers=2,
+        prompts=("abc", "xyz", "ab", "abd", "abc", "xyz", "x", "abc"),
+        decode=1,
+        resets=3,
+        meanings=("invalidate", "evict"),
+        survivors=True,
+        tiers=("all", "device", "host"),
+    ),
     "fuzz": Scope(
         device_blocks=5,
         host_blocks=5,

@@ -114,11 +114,21 @@ def test_a_reset_that_does_not_answer_true_wants_a_cause() -> None:
     for told in (Answer(False), Refused("RuntimeError: no")):
         assert broken(Idle(REST, told), RESET) == "false-reset-has-a-cause"
         assert broken(Idle(SOUND, told), RESET) is None
+    lets_go = Judged(Idle(SOUND))
+    assert lets_go.perform(SCHEDULE)[1] is None
+    lets_go.target = Idle(REST, Answer(False))
+    assert lets_go.perform(RESET)[1] is None
+    assert lets_go.perform(RESET)[1] is not None
     assert broken(Idle(REST, Answer(True)), RESET) is None
 
 
 def test_at_rest_nobody_waits_and_nothing_is_held() -> None:
     assert broken(Idle(REST._replace(unfinished=(0,))), DRAIN) == "work-remaining-keeps-the-engine-stepping"
+    copied = Idle(REST._replace(host=Pool((0, 1), (0,))))
+    copied.workers.submit(0, 3, "store", [(1, 1)], waits_for_compute=False)
+    copied.workers.flush(0, {3})
+    copied.copies_own_blocks = False
+    assert broken(copied, DRAIN) == "work-remaining-keeps-the-engine-stepping"
     leaking = Pool((1, 1, 0), (2,), frozenset((0,)))
     assert broken(Idle(REST._replace(device=leaking)), DRAIN) == "owners-account-for-references"
     assert broken(Idle(REST._replace(host=Pool((0, 1), (0,)))), DRAIN) == "owners-account-for-references"
@@ -127,6 +137,10 @@ def test_at_rest_nobody_waits_and_nothing_is_held() -> None:
 def test_an_engine_that_steps_for_ever() -> None:
     assert broken(Idle(REST._replace(busy=True)), DRAIN) == "everything-drains"
     assert broken(Idle(SOUND), DRAIN) == "every-request-can-finish"
+    found = Judged(Idle(SOUND._replace(deferred=(0,)))).perform(DRAIN)[1]
+    assert found is not None
+    assert found.cause == ("hang", "request", "deferred")
+    assert found.sentence.endswith("request x never finishes; the lookup of x is put off for ever.")
 
 
 def test_a_crash_is_known_by_where_it_was_raised() -> None:

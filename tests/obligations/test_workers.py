@@ -54,6 +54,14 @@ def test_what_was_computed_before_the_weights_changed() -> None:
     assert ranks.misreads == [Misread(0, 0, 0, 0, "old")]
 
 
+def test_a_compute_that_was_launched_before_the_weights_changed_writes_what_is_old() -> None:
+    ranks = workers()
+    assert ranks.launch(0, whole()) == 1
+    ranks.age += 1
+    ranks.run(0, "compute")
+    assert ranks.ranks[0].device[0] == [1 * AGES, 2 * AGES]
+
+
 def test_a_copy_waits_for_the_compute_before_it_if_it_says_so() -> None:
     ranks = workers()
     ranks.launch(0, whole())
@@ -89,3 +97,12 @@ def test_a_flush_runs_what_it_waits_for_and_all_before_it_in_its_stream() -> Non
     assert [copy.job for copy in ranks.collect(0)] == [1, 2]
     assert ranks.ranks[0].host == [[1 * AGES, 2 * AGES], [3 * AGES, 4 * AGES]]
     assert ranks.jobs() == {3}
+
+
+def test_a_poll_that_asks_for_one_copy() -> None:
+    ranks = workers()
+    first = ranks.submit(0, 1, "load", [(0, 0)], waits_for_compute=False)
+    second = ranks.submit(0, 2, "load", [(0, 1)], waits_for_compute=False)
+    ranks.run(0, "load")
+    assert [ranks.collected(0, copy) for copy in (first, second)] == [True, False]
+    assert (ranks.collect(0), ranks.jobs()) == ([], {2})

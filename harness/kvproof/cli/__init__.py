@@ -21,6 +21,7 @@ VERBS: Mapping[str, Verb] = {
     "explore": Verb("explore", "search the reference machine exhaustively, with liveness"),
     "prove": Verb("prove", "the contract for all sizes, by induction (needs z3)"),
     "conform": Verb("conform", "search machine and target together: every command edge of a scope"),
+    "search": Verb("search", "every sequence of commands up to a length, for targets that choose in their own way"),
     "fuzz": Verb("fuzz", "random commands beyond the exhaustive scopes, shrunk when they fail"),
     "soak": Verb("soak", "free-running streams, threads and bytes; the one engine that is not deterministic"),
     "replay": Verb("replay", "judge a saved trace again, by this version's machine"),

@@ -8,6 +8,7 @@ ENGINES: Mapping[str, Engine | str] = {
     "explore": "kvproof.engines.explore:run",
     "prove": "kvproof.engines.prove:run",
     "conform": "kvproof.engines.conform:run",
+    "search": "kvproof.engines.search:run",
     "fuzz": "kvproof.engines.fuzz:run",
     "soak": "kvproof.engines.soak:run",
     "replay": "kvproof.engines.replay:run",

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from kvmodel import Machine
+from kvmodel import Contract, Machine
 from kvproof.engines.run_of import failure_of
 from kvproof.engines.shrink import shrunk
 from kvproof.failure import Failure, fingerprint
@@ -12,6 +12,7 @@ from kvproof.obligations.walk import Walk, walk
 from kvproof.obligations.watched import Unreadable
 from kvproof.search.modes import Variant
 from kvproof.targets.open_for import opener
+from kvproof.targets.registry import load
 from kvproof.targets.target import Target
 from kvproof.verdict import Result, Verdict
 
@@ -20,12 +21,16 @@ COMMANDS = 20_000
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
-    """Walks until the planned count, on past failures that `--known` lists. The same seed gives the same walks."""
+    """Walks until the planned count, on past failures that `--known` lists. The same seed gives the same walks.
+
+    A target's `turns(contract)` says which modes take turns.
+    """
     started = time.monotonic()
     planned, known = job.options.get("watched", COMMANDS), job.options.get("known", ())
     assert isinstance(planned, int)
     assert isinstance(known, tuple)
-    open_target = opener(job.target, job.device, Machine(job.contract, job.scope))
+    turns = getattr(load(job.target, job.device), "turns", lambda contract: [contract])(job.contract)
+    openers = [(contract, opener(job.target, job.device, Machine(contract, job.scope))) for contract in turns]
     performed = walked = 0
     seen: Failure | None = None
     try:
@@ -33,6 +38,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
             if cut():
                 detail = f"cut short after {performed:,} of {planned:,} commands"
                 return job.result(Verdict.UNDETERMINED, time.monotonic() - started, detail=detail)
+            contract, open_target = openers[walked % len(openers)]
             found = walk(open_target, job.seed * 1_000_003 + walked)
             performed, walked = performed + len(found.commands), walked + 1
             progress(f"{performed:,} of {planned:,} commands")
@@ -42,7 +48,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
             identifier = fingerprint(divergence.property, job.target, divergence.cause)
             if seen is not None and identifier in known:
                 continue
-            failure = _failure(job, open_target, found, cut)
+            failure = _failure(job, contract, open_target, found, cut)
             if identifier not in known:
                 counts = {"commands": performed, "planned_commands": planned}
                 return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure, counts=counts)
@@ -55,11 +61,12 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     return job.result(verdict, time.monotonic() - started, detail=detail, failure=seen, counts=counts)
 
 
-def _failure(job: Job, open_target: Callable[[], Target], found: Walk, cut: Cut) -> Failure:
+def _failure(job: Job, contract: Contract, open_target: Callable[[], Target], found: Walk, cut: Cut) -> Failure:
     assert found.divergence is not None
-    machine = Machine(job.contract, job.scope)
+    machine = Machine(contract, job.scope)
     shorter, run, minimal = shrunk(machine, open_target, found.commands, found.divergence, cut)
     remark = "" if run.divergence is not None else "(It did not occur when the same commands were run again.)"
-    variant = Variant(job.scope_name, job.scope, job.contract)
+    modes = ["lazy"] * contract.lazy + ["depth"] * (contract.depth > 1)
+    variant = Variant("+".join((job.scope_name, *modes)), job.scope, contract)
     divergence = run.divergence or found.divergence
     return failure_of(variant, job.target, job.engine, job.device, shorter, divergence, run.notes, minimal, remark)

@@ -24,10 +24,14 @@ _MISREADS = {
 
 
 class Judged:
-    """A watched target, and what is wrong with it so far."""
+    """A watched target, and what is wrong with it so far.
+
+    held  whether somebody held a block before the command: a reset that lets go of all may have been refused by it
+    """
 
     def __init__(self, target: Watched) -> None:
         self.target = target
+        self.held = False
 
     def perform(self, command: Command) -> tuple[Outcome, Divergence | None]:
         """Give one command, and judge what came of it. A drain is many steps; the first that breaks something ends it.
@@ -49,6 +53,7 @@ class Judged:
         found = _miscounted(command, books) or self._unowned(command, books) or self._mispublished(command, books)
         if found is None and command.verb == "reset":
             found = self._reset(command, outcome, books)
+        self.held = bool(_held(books))
         return found
 
     def _reset(self, command: Command, outcome: Answer | Refused, books: Books) -> Divergence | None:
@@ -60,11 +65,11 @@ class Judged:
                 workers.age += 1
                 return self._mispublished(command, books)
             return None
-        if books.tables or workers.unfinished():
+        if self.held or workers.unfinished() or _held(books):
             return None
         return _divergence(
             "false-reset-has-a-cause",
-            "The reset did not answer True, although no request holds a block and no copy is under way.",
+            "The reset did not answer True, although nobody holds a block and no copy is under way.",
             "answered True",
             "answered False" if isinstance(outcome, Answer) else f"refused: {outcome.reason}",
             ("reset", "False without a cause"),
@@ -156,16 +161,23 @@ class Judged:
                 "at rest",
                 ("rest", "unfinished"),
             )
-        for tier, pool in (("device", books.device), ("host", books.host)):
-            for block, count in enumerate(pool.refs if pool is not None else ()):
-                if count and block not in pool.permanent:  # type: ignore[union-attr]
-                    return _divergence(
-                        "owners-account-for-references",
-                        f"{tier.capitalize()} block {block} counts {count} references when everything has ended.",
-                        f"{tier[0]}{block} references 0",
-                        f"{tier[0]}{block} references {count}",
-                        ("rest", tier, "leaked"),
-                    )
+        for tier, block, count in _held(books):
+            if self.target.workers.unfinished():
+                return _divergence(
+                    "work-remaining-keeps-the-engine-stepping",
+                    f"The engine has nothing more to do, and {tier} block {block} is held for a copy that it has not "
+                    "heard of.",
+                    "goes on stepping until every copy is reported",
+                    f"at rest, {tier[0]}{block} references {count}",
+                    ("rest", "unreported"),
+                )
+            return _divergence(
+                "owners-account-for-references",
+                f"{tier.capitalize()} block {block} counts {count} references when everything has ended.",
+                f"{tier[0]}{block} references 0",
+                f"{tier[0]}{block} references {count}",
+                ("rest", tier, "leaked"),
+            )
         return None
 
 
@@ -177,19 +189,31 @@ def _crashed(command: Command, outcome: Crashed) -> Divergence:
     return found._replace(cause=(*found.cause, outcome.function))
 
 
+def _held(books: Books) -> list[tuple[str, int, int]]:
+    """(tier, block, references) of every block that somebody holds."""
+    return [
+        (tier, block, count)
+        for tier, pool in (("device", books.device), ("host", books.host))
+        if pool is not None
+        for block, count in enumerate(pool.refs)
+        if count and block not in pool.permanent
+    ]
+
+
 def _during(found: Divergence) -> Divergence:
     return found._replace(sentence=f"While it drained: {found.sentence}")
 
 
 def _hung(books: Books) -> Divergence:
     if books.unfinished:
-        names = ", ".join(map(request_name, books.unfinished))
+        names, deferred = (", ".join(map(request_name, those)) for those in (books.unfinished, books.deferred))
         return _divergence(
             "every-request-can-finish",
-            f"The engine goes on stepping with every copy run and reported, and request {names} never finishes.",
+            f"The engine goes on stepping with every copy run and reported, and request {names} never finishes"
+            + (f"; the lookup of {deferred} is put off for ever." if deferred else "."),
             "every request finishes",
             f"{names} unfinished after {ROUNDS_WITHOUT_END} more steps",
-            ("hang", "request"),
+            ("hang", "request", *(["deferred"] if deferred else [])),
         )
     return _divergence(
         "everything-drains",

@@ -29,6 +29,7 @@ class Books(NamedTuple):
     tables     (request, its device blocks) of every request that holds any
     unfinished requests that the client still waits for
     busy       whether the engine would go on stepping by itself
+    deferred   requests whose last lookup the engine put off
     published  (host block, name of the prefix up to each of its tokens) of everything that the host tier would serve;
                None: not shown
     """
@@ -39,6 +40,7 @@ class Books(NamedTuple):
     unfinished: Blocks
     busy: bool
     published: tuple[tuple[int, tuple[int, ...]], ...] | None = None
+    deferred: Blocks = ()
 
 
 class Watched(Protocol):

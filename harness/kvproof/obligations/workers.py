@@ -38,12 +38,14 @@ class Share(NamedTuple):
 
 @dataclass(slots=True)
 class Copy:
-    """One worker's part of a transfer job. after: computes that must have run before it (count from the start)."""
+    """One worker's part of a transfer job. after: computes that must have run before it (count from the start); ran:
+    whether it has."""
 
     job: int
     direction: Direction
     pairs: tuple[tuple[int, int], ...]
     after: int
+    ran: bool = False
 
 
 class Misread(NamedTuple):
@@ -61,11 +63,12 @@ class Misread(NamedTuple):
 
 @dataclass(slots=True)
 class Worker:
-    """One rank. compute, store, load: its streams, oldest operation first; ran: computes that have run (count)."""
+    """One rank. compute, store, load: its streams, oldest operation first, computes with the age of the weights when
+    they were launched; submitted, ran: computes so far (count)."""
 
     device: list[list[int]]
     host: list[list[int]]
-    compute: deque[tuple[Share, ...]] = field(default_factory=deque)
+    compute: deque[tuple[int, tuple[Share, ...]]] = field(default_factory=deque)
     store: deque[Copy] = field(default_factory=deque)
     load: deque[Copy] = field(default_factory=deque)
     submitted: int = 0
@@ -93,19 +96,21 @@ class Workers:
 
     # Submitting, as the engine's worker does.
 
-    def launch(self, worker: int, shares: tuple[Share, ...]) -> None:
-        """Queue one step's compute."""
+    def launch(self, worker: int, shares: tuple[Share, ...]) -> int:
+        """Queue one step's compute. Returns how many there have been with it."""
         rank = self.ranks[worker]
-        rank.compute.append(shares)
+        rank.compute.append((self.age, shares))
         rank.submitted += 1
+        return rank.submitted
 
     def submit(
         self, worker: int, job: int, direction: Direction, pairs: Iterable[tuple[int, int]], waits_for_compute: bool
-    ) -> None:
+    ) -> Copy:
         """Queue a copy of (source, destination) blocks. It waits for the computes queued so far, or for none."""
         rank = self.ranks[worker]
-        after = rank.submitted if waits_for_compute else 0
-        rank.copies(direction).append(Copy(job, direction, tuple(pairs), after))
+        copy = Copy(job, direction, tuple(pairs), rank.submitted if waits_for_compute else 0)
+        rank.copies(direction).append(copy)
+        return copy
 
     def flush(self, worker: int, jobs: Collection[int]) -> None:
         """The host waits until these copies have run: so they do, with all that they wait for. Jobs that are not
@@ -132,18 +137,20 @@ class Workers:
         """The oldest operation of a stream runs. It must be runnable."""
         rank = self.ranks[worker]
         if stream == "compute":
-            for share in rank.compute.popleft():
-                self._compute(worker, rank, share)
+            age, shares = rank.compute.popleft()
+            for share in shares:
+                self._compute(worker, rank, share, age)
             rank.ran += 1
             return
         copy = (rank.store if stream == "store" else rank.load).popleft()
         source, destination = (rank.device, rank.host) if copy.direction == "store" else (rank.host, rank.device)
         for read, written in copy.pairs:
             destination[written] = list(source[read])
+        copy.ran = True
         rank.copied.append(copy)
 
-    def _compute(self, worker: int, rank: Worker, share: Share) -> None:
-        size, age, prefixes, table = self.tokens_per_block, self.age, share.prefixes, share.table
+    def _compute(self, worker: int, rank: Worker, share: Share, age: int) -> None:
+        size, prefixes, table = self.tokens_per_block, share.prefixes, share.table
         for token in range(share.start):
             block = table[token // size]
             content = rank.device[block][token % size]
@@ -158,6 +165,11 @@ class Workers:
         """What was copied since the last call, in the order in which it ran: what a poll sees."""
         copied, self.ranks[worker].copied = self.ranks[worker].copied, []
         return copied
+
+    def collected(self, worker: int, copy: Copy) -> bool:
+        """Whether this copy has run, for a poll that asks for it alone; then it counts as reported."""
+        self.ranks[worker].copied = [other for other in self.ranks[worker].copied if other is not copy]
+        return copy.ran
 
     def unfinished(self) -> bool:
         """Whether any operation has not run, or any copy has not been collected."""

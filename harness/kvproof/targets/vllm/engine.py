@@ -1,17 +1,19 @@
 """vLLM's Scheduler, driven through its public methods in the order in which vLLM's engine core calls them.
 
-One step at a time: schedule, execute on every worker, handle the output; aborts may come before the output is handled,
-everything else between steps. The worker side of the connector is vLLM's own too; only the copies are simulated.
+Depth 1: schedule, execute on every worker, handle the output, and so on. Depth 2 is asynchronous scheduling: a step is
+scheduled before the output of the one before it is handled. Aborts may come at any time; everything else while less
+steps are awaited than there may be. The worker side of the connector is vLLM's own too; only the copies are simulated.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kvmodel.scope import Scope
+from kvmodel.setting import Setting
 from kvproof.obligations.workers import Share, Workers
 from kvproof.targets.vllm.release import Release, installed
 
@@ -33,6 +35,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1 import KVConnectorRole  # noqa
 from vllm.sampling_params import SamplingParams  # noqa: E402
 from vllm.utils.hashing import sha256  # noqa: E402
 from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash  # noqa: E402
+from vllm.v1.core.sched.async_scheduler import AsyncScheduler  # noqa: E402
 from vllm.v1.core.sched.scheduler import Scheduler  # noqa: E402
 from vllm.v1.kv_cache_interface import (  # noqa: E402
     FullAttentionSpec,
@@ -79,7 +82,7 @@ def bytes_per_block() -> int:
 
 
 @cache
-def built(connector: str, extra: tuple[tuple[str, Any], ...], device_blocks: int, workers: int) -> Built:
+def built(connector: str, extra: tuple[tuple[str, Any], ...], device_blocks: int, workers: int, depth: int) -> Built:
     """vLLM's configuration for one connector. One device block more than asked for: vLLM's null block."""
     blocks = device_blocks + 1
     model = ModelConfig(
@@ -100,7 +103,7 @@ def built(connector: str, extra: tuple[tuple[str, Any], ...], device_blocks: int
             max_model_len=LONGEST,
             is_encoder_decoder=False,
             enable_chunked_prefill=True,
-            async_scheduling=False,
+            async_scheduling=depth > 1,
         ),
         parallel_config=ParallelConfig(tensor_parallel_size=workers),
         kv_transfer_config=KVTransferConfig(
@@ -111,6 +114,7 @@ def built(connector: str, extra: tuple[tuple[str, Any], ...], device_blocks: int
         ),
         device_config=DeviceConfig("cpu"),
     )
+    config.scheduler_config.async_scheduling = depth > 1  # the CPU platform turns it off, which GPUs have on
     size = bytes_per_block() * blocks
     if RELEASE.tensors_have_strides:
         tensor = KVCacheTensor(size=size, layers=[LAYER], layer_stride=size, block_stride=bytes_per_block())
@@ -125,10 +129,17 @@ def built(connector: str, extra: tuple[tuple[str, Any], ...], device_blocks: int
 
 @dataclass
 class Launched:
-    """The step whose output is awaited. sampling: requests that get a token from it."""
+    """A step whose output is awaited.
 
-    output: Any
+    scheduled  what the scheduler said; sampling: the token of each request that gets one
+    computes   how many computes each worker has been given with it
+    polled     what each worker said of it, once it was asked
+    """
+
+    scheduled: Any
     sampling: Mapping[str, int]
+    computes: int
+    polled: list[ModelRunnerOutput | None] | None = None
 
 
 class Prefixes:
@@ -145,11 +156,12 @@ class Prefixes:
 class Engine:
     """One Scheduler with its workers. `requests` has every request that was submitted, by number."""
 
-    def __init__(self, connector: str, extra: Mapping[str, Any], scope: Scope, workers: Workers) -> None:
-        self.scope = scope
+    def __init__(self, connector: str, extra: Mapping[str, Any], setting: Setting, workers: Workers) -> None:
+        scope = self.scope = setting.scope
+        self.depth = setting.contract.depth
         self.workers = workers
-        self.built = built(connector, tuple(sorted(extra.items())), scope.device_blocks, scope.workers)
-        self.scheduler = Scheduler(
+        self.built = built(connector, tuple(sorted(extra.items())), scope.device_blocks, scope.workers, self.depth)
+        self.scheduler = (AsyncScheduler if self.depth > 1 else Scheduler)(
             vllm_config=self.built.config,
             kv_cache_config=self.built.cache,
             structured_output_manager=self.built.grammars,
@@ -164,7 +176,7 @@ class Engine:
         self.names = Prefixes()
         self.requests: dict[int, Request] = {}
         self.prefixes: dict[int, list[int]] = {}
-        self.awaited: Launched | None = None
+        self.awaited: deque[Launched] = deque()
 
     # The client.
 
@@ -182,7 +194,7 @@ class Engine:
             block_hasher=self.built.hasher,
         )
         self.requests[number] = request
-        self.prefixes[number] = self.names.of((*tokens, *map(sampled, range(decoded))))
+        self.prefixes[number] = self.names.of((*tokens, *map(sampled, range(decoded + self.depth))))
         self.scheduler.add_request(request)
 
     def abort(self, number: int) -> None:
@@ -202,6 +214,8 @@ class Engine:
 
     def schedule(self, metadata_of: Callable[[Any], Any]) -> Any:
         """Schedule, and execute on every worker. metadata_of: a copy of the connector's metadata, for one worker."""
+        for launched in self.awaited:
+            self._poll(launched)
         scheduled = self.scheduler.schedule()
         shares, sampling = [], {}
         for identifier, count in scheduled.num_scheduled_tokens.items():
@@ -210,11 +224,11 @@ class Engine:
             end = request.num_computed_tokens
             number = int(identifier)
             shares.append(Share(number, tuple(table), end - count, end, self.prefixes[number]))
-            if end >= request.num_tokens:
-                sampling[identifier] = sampled(request.num_output_tokens)
+            if not request.is_prefill_chunk:
+                sampling[identifier] = sampled(end - request.num_prompt_tokens)
         for worker, rank in enumerate(self.ranks):
             self._execute(worker, rank, metadata_of(scheduled.kv_connector_metadata), tuple(shares))
-        self.awaited = Launched(scheduled, sampling)
+        self.awaited.append(Launched(scheduled, sampling, self.workers.ranks[0].submitted))
         return scheduled
 
     def _execute(self, worker: int, rank: Any, metadata: Any, shares: tuple[Share, ...]) -> None:
@@ -229,15 +243,21 @@ class Engine:
             rank.start_load_kv(None)
         rank.wait_for_save()
 
+    def can_be_handled(self) -> bool:
+        """Whether every worker has computed the oldest step that is awaited."""
+        return bool(self.awaited) and all(rank.ran >= self.awaited[0].computes for rank in self.workers.ranks)
+
     def handle_output(self) -> Any:
-        """Poll every worker, aggregate, and hand the output to the scheduler."""
-        launched = self.awaited
-        assert launched is not None
-        scheduled = launched.output
-        outputs = [self._polled(rank, scheduled, launched.sampling) for rank in self.ranks]
-        output = self.aggregator.aggregate(outputs)
-        self.awaited = None
-        return self.scheduler.update_from_output(scheduled, output)
+        """Aggregate what the workers say of the oldest step, and hand it to the scheduler."""
+        launched = self.awaited.popleft()
+        output = self.aggregator.aggregate(self._poll(launched))
+        return self.scheduler.update_from_output(launched.scheduled, output)
+
+    def _poll(self, launched: Launched) -> list[ModelRunnerOutput | None]:
+        """Ask every worker once what has become of its copies: before it is given another step, at the latest."""
+        if launched.polled is None:
+            launched.polled = [self._polled(rank, launched.scheduled, launched.sampling) for rank in self.ranks]
+        return launched.polled
 
     def _polled(self, rank: Any, scheduled: Any, sampling: Mapping[str, int]) -> ModelRunnerOutput:
         sent, received = rank.get_finished(scheduled.finished_req_ids)

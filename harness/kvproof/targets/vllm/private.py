@@ -3,7 +3,11 @@
 A name that is gone is an error that names it: the adapter is wrong for that release, and not vLLM.
 """
 
+import io
+import pickle
+import types
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 from kvproof.obligations.watched import Pool, Unreadable
@@ -47,7 +51,35 @@ def free_chunks(manager: Any) -> tuple[int, ...]:
 
 
 def hashes(block_pool: Any) -> Iterator[tuple[int, bytes]]:
-    """(block, hash with group id) of every cached block of a BlockPool."""
+    """(block, hash with group id) of every block of a BlockPool that can be hit: some have a hash before that."""
+    cached = read(read(block_pool, "cached_block_hash_to_block"), "get_one_block")
     for block in read(block_pool, "blocks"):
-        if block.block_hash is not None:
+        if block.block_hash is not None and cached(block.block_hash) is block:
             yield block.block_id, block.block_hash
+
+
+class _Digester(pickle.Pickler):
+    """Writes down everything that is reachable, but for what decides nothing: settings, code, statistics, times."""
+
+    def persistent_id(self, thing: Any) -> str | None:
+        kind = type(thing)
+        if kind is float or isinstance(thing, _CODE):
+            return kind.__name__
+        if kind.__module__.startswith(("vllm.config", "logging", "threading", "_thread")) or kind.__name__ in _IDLE:
+            return kind.__name__
+        return kind.__name__ if kind.__name__.endswith(("Stats", "Metrics")) else None
+
+
+_CODE = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType, type)
+_IDLE = frozenset({"StructuredOutputManager", "SamplingParams", "KVCacheConfig", "MultiModalRegistry"})
+"""Parts of vLLM that do nothing in what is done here."""
+
+
+def digest(*parts: Any) -> bytes:
+    """A hash of all that these objects hold, whatever it is. Raises Unreadable where something cannot be read."""
+    written = io.BytesIO()
+    try:
+        _Digester(written, protocol=5).dump(parts)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise Unreadable(f"the state of this vllm cannot be written down: {error}") from error
+    return sha256(written.getvalue()).digest()

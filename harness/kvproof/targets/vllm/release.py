@@ -19,12 +19,14 @@ class Release(NamedTuple):
     number   such as (0, 32, 0); text: as it is written
     loads_after_compute   a step's asynchronous loads are submitted after its compute, and so wait for that too
     tensors_have_strides  how a KVCacheTensor is described
+    simple_submits_early  SimpleCPUOffloadConnector submits its copies around the compute, and not when it is polled
     """
 
     number: tuple[int, ...]
     text: str
     loads_after_compute: bool
     tensors_have_strides: bool
+    simple_submits_early: bool
 
 
 def installed() -> Release:
@@ -40,7 +42,7 @@ def installed() -> Release:
     if not OLDEST <= number[:2] <= NEWEST:
         oldest, newest = (".".join(map(str, bound)) for bound in (OLDEST, NEWEST))
         raise BadUsage(f"vllm {text} is installed, and this target knows {oldest} to {newest}; make vllm installs one")
-    return Release(number, text, number >= (0, 32), number >= (0, 32))
+    return Release(number, text, number >= (0, 32), number >= (0, 32), number >= (0, 32))
 
 
 def _installed() -> str:

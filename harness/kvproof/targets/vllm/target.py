@@ -1,0 +1,198 @@
+"""What the targets for vLLM's connectors have in common: vLLM's scheduler, and what clients may ask of it."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self
+
+from kvmodel.contract import DEPTHS, Contract, StoreMode
+from kvmodel.setting import Setting
+from kvmodel.tiers import TIERS, objection
+from kvproof.obligations.watched import Books, Pool
+from kvproof.obligations.workers import Workers
+from kvproof.targets.command import Command, request_name
+from kvproof.targets.outcome import Answer, Outcome, Refused
+from kvproof.targets.target import StepTarget
+from kvproof.targets.vllm import private
+from kvproof.targets.vllm.engine import TOKENS_PER_BLOCK, Engine
+
+FAILED_TO_RESET = "Failed to reset KV cache"
+"""How the text begins of the exception by which vLLM's scheduler refuses a reset while blocks are in use."""
+
+
+class ConnectorTarget(StepTarget):
+    """One scheduler with one connector. A subclass says which, and shows its host tier."""
+
+    watched = True
+    tiers = TIERS
+    verbs = frozenset({"submit", "schedule", "run", "handle_output", "abort", "reset", "drain"})
+
+    store_modes: tuple[StoreMode, ...] = ("eager",)
+    connector: str
+    """Name of the recording connector in `kvproof.targets.vllm.recording`."""
+
+    def __init__(self, setting: Setting) -> None:
+        scope = self.scope = setting.scope
+        self.workers = Workers(scope.workers, scope.device_blocks + 1, self.host_blocks(setting), TOKENS_PER_BLOCK)
+        self.engine = Engine(self.connector, self.extra(setting), setting, self.workers)
+        self.keys: dict[bytes, tuple[int, ...]] = {}
+        self.deferred: set[int] = set()
+        self.resets_left = scope.resets
+        self.connected(setting)
+
+    @abstractmethod
+    def host_blocks(self, setting: Setting) -> int:
+        """Blocks of the host tier, with those that nobody gets."""
+
+    @abstractmethod
+    def extra(self, setting: Setting) -> Mapping[str, Any]:
+        """vLLM's `kv_connector_extra_config`."""
+
+    @abstractmethod
+    def connected(self, setting: Setting) -> None:
+        """Put the simulated copies in the place of the real ones. Raises Unreadable."""
+
+    @abstractmethod
+    def metadata_for_worker(self, metadata: Any) -> Any:
+        """The connector's metadata as one worker's process gets it."""
+
+    @abstractmethod
+    def jobs_in_words(self, metadata: Any) -> list[str]:
+        """The jobs of a launch, for people."""
+
+    @abstractmethod
+    def host(self) -> tuple[Pool, tuple[tuple[int, tuple[int, ...]], ...]]:
+        """The host tier's books, and what it would serve."""
+
+    @classmethod
+    def prepare(cls: type[Self], setting: Setting) -> None:
+        """vLLM looks at the model in a process of its own, when its configuration is made."""
+        cls(setting).close()
+
+    @classmethod
+    def turns(cls, contract: Contract) -> list[Contract]:
+        """The modes that take turns in runs that sample: with what the engine can do, and none of its own if the
+        contract has one that is not the default."""
+        if contract.store_mode != "eager" or contract.depth != 1:
+            return [contract]
+        return [contract._replace(store_mode=mode, depth=depth) for depth in DEPTHS for mode in cls.store_modes]
+
+    # What may be given.
+
+    def enabled(self) -> list[Command]:
+        engine = self.engine
+        runs = [
+            Command("run", (worker, stream))
+            for worker in range(self.scope.workers)
+            for stream in ("compute", "store", "load")
+            if self.workers.runnable(worker, stream)
+        ]
+        aborts = [Command("abort", (number,)) for number in engine.unfinished()] if self.scope.aborts else []
+        outputs = [Command("handle_output")] if engine.can_be_handled() else []
+        busy = engine.scheduler.has_requests()
+        if len(engine.awaited) == engine.depth:
+            return [*outputs, *runs, *aborts]
+        submits = [
+            Command("submit", (number,)) for number in range(len(self.scope.prompts)) if number not in engine.requests
+        ]
+        steps = [Command("schedule")] if busy else outputs
+        return [*steps, *runs, *submits, *aborts, *(self._resets() if self.resets_left else [])]
+
+    def _resets(self) -> list[Command]:
+        """Every reset of the scope; vLLM's flag preempts whoever runs, whether or not the scope has survivors."""
+        return [
+            Command("reset", (meaning, requests, *([tiers] if tiers != "all" else [])))
+            for tiers in self.scope.tiers
+            for meaning in self.scope.meanings
+            for requests in ("preempt", "keep")
+            if (requests == "preempt" or self.scope.survivors) and not objection(meaning, requests, tiers)
+        ]
+
+    # The verbs.
+
+    def submit(self, request: int) -> Outcome:
+        self.engine.submit(request)
+        return Answer()
+
+    def abort(self, request: int) -> Outcome:
+        self.engine.abort(request)
+        return Answer()
+
+    def run(self, worker: int, stream: str) -> Outcome:
+        self.workers.run(worker, stream)
+        return Answer()
+
+    def reset(self, meaning: str, requests: str, tiers: str = "all") -> Outcome:
+        """`preempt` is vLLM's reset_running_requests, `all` its reset_connector; the host alone is
+        reset_connector_cache."""
+        self.resets_left -= 1
+        scheduler = self.engine.scheduler
+        if tiers == "host":
+            return Answer(scheduler.reset_connector_cache())
+        try:
+            return Answer(scheduler.reset_prefix_cache(requests == "preempt", tiers == "all"))
+        except RuntimeError as error:
+            if not str(error).startswith(FAILED_TO_RESET):
+                raise
+            return Refused(f"RuntimeError: {error}")
+
+    def schedule(self) -> Outcome:
+        scheduled = self.engine.schedule(self.metadata_for_worker)
+        return Answer("; ".join(self._words(scheduled)))
+
+    def handle_output(self) -> Outcome:
+        before = set(self.engine.unfinished())
+        self.engine.handle_output()
+        ended = sorted(before - set(self.engine.unfinished()))
+        return Answer(", ".join(f"{request_name(number)} ends" for number in ended))
+
+    def _words(self, scheduled: Any) -> list[str]:
+        """What one scheduling call did, from what the connector was told and from its metadata."""
+        words = []
+        connector = self.engine.scheduler.connector
+        for what, identifier, details in connector.told:
+            who = request_name(int(identifier))
+            if what == "lookup" and details[1] is None:
+                self.deferred.add(int(identifier))
+                words.append(f"defer {who}")
+            elif what == "lookup":
+                self.deferred.discard(int(identifier))
+            elif what == "admit":
+                (blocks,), external = details
+                table = " ".join(f"d{block}" for block in blocks)
+                words.append(f"admit {who}: {table}" + (f", {external} tokens to load" if external else ""))
+        connector.told.clear()
+        words += [f"preempt {request_name(int(i))}" for i in sorted(scheduled.preempted_req_ids or ())]
+        words += [
+            f"compute {request_name(int(identifier))} {count}"
+            for identifier, count in scheduled.num_scheduled_tokens.items()
+        ]
+        return words + self.jobs_in_words(scheduled.kv_connector_metadata)
+
+    # What is seen.
+
+    def digest(self) -> bytes:
+        """Of everything: vLLM's scheduler with its connector, the workers, what is awaited, and what was asked for."""
+        engine = self.engine
+        return private.digest(
+            engine.scheduler, engine.ranks, engine.aggregator, engine.awaited, self.workers.ranks, self.workers.age,
+            sorted(engine.requests), self.resets_left,
+        )  # fmt: skip
+
+    def books(self) -> Books:
+        engine = self.engine
+        for number, request in engine.requests.items():
+            known = request.block_hashes
+            for index in range(len(known)):
+                start = index * TOKENS_PER_BLOCK
+                names = engine.prefixes[number][start : start + TOKENS_PER_BLOCK]
+                self.keys.setdefault(bytes(known[index]), tuple(names))
+        host, published = self.host()
+        return Books(
+            device=private.pool(engine.scheduler.kv_cache_manager.block_pool),
+            host=host,
+            tables=tuple(engine.holders()),
+            unfinished=engine.unfinished(),
+            busy=engine.scheduler.has_requests(),
+            published=published,
+            deferred=tuple(sorted(self.deferred.intersection(engine.unfinished()))),
+        )

@@ -1,0 +1,125 @@
+"""What kvproof found in OffloadingConnector, by hand. docs/track-record.md has each with its trace."""
+
+import pytest
+
+pytest.importorskip("vllm")
+
+from tests.vllm.by_hand import ByHand, copied, release
+
+BEFORE_48102 = pytest.mark.skipif(release() >= (0, 26), reason="fixed by vLLM PR 48102")
+SINCE_48102 = pytest.mark.skipif(release() < (0, 26), reason="before vLLM PR 48102")
+
+
+def storing(asynchronous: bool = False) -> ByHand:
+    """A request of two blocks is computed, and the store of both, job 0, is under way."""
+    vllm = ByHand(asynchronous=asynchronous)
+    vllm.submit("x", [1, 2, 3, 4])
+    scheduled = vllm.schedule()
+    assert list(scheduled.kv_connector_metadata.store_jobs) == [0]
+    vllm.output(scheduled, {"x": 500})
+    return vllm
+
+
+class TestTwoResets:
+    """A second reset before the next step fails an assertion: the first has left jobs to be flushed behind."""
+
+    def test_while_a_request_runs(self) -> None:
+        vllm = storing()
+        assert vllm.reset(running=False, connector=True) is False
+        with pytest.raises(AssertionError):
+            vllm.reset(running=False, connector=True)
+
+    def test_on_an_idle_engine_for_ever(self) -> None:
+        vllm = storing()
+        vllm.abort("x")
+        vllm.output(vllm.schedule(), {})
+        assert vllm.reset(running=False, connector=True) is True
+        assert not vllm.scheduler.has_requests()
+        for _ in range(3):
+            with pytest.raises(AssertionError):
+                vllm.reset(running=False, connector=True)
+
+
+class TestPreemptedAndLoadedInOneStep:
+    """A reset that preempts and leaves the host tier alone: the next step admits the request again with a load, and
+    takes that for a store to be flushed. The scheduler dies."""
+
+    def test_reset_of_the_device_alone(self) -> None:
+        vllm = storing()
+        scheduled = vllm.schedule()
+        vllm.output(scheduled, {"x": 501}, copied(0))
+        assert vllm.reset(running=True, connector=False) is True
+        with pytest.raises(AssertionError):
+            vllm.schedule()
+
+    def test_no_reset_no_death(self) -> None:
+        """The same without the reset: the request goes on."""
+        vllm = storing()
+        vllm.output(vllm.schedule(), {"x": 501}, copied(0))
+        assert list(vllm.schedule().num_scheduled_tokens) == ["x"]
+
+
+@BEFORE_48102
+class TestJobsThatOutliveTheReset:
+    """vLLM PR 48102, in the releases before it: a request that survives a reset keeps the ids of forgotten jobs."""
+
+    def test_abort_dies(self) -> None:
+        vllm = storing()
+        vllm.reset(running=False, connector=True)
+        with pytest.raises(KeyError):
+            vllm.abort("x")
+
+    def test_the_next_step_dies_of_a_preemption(self) -> None:
+        vllm = storing()
+        assert vllm.reset(running=True, connector=True) is True
+        with pytest.raises(KeyError):
+            vllm.schedule()
+
+    def test_the_next_store_dies(self) -> None:
+        vllm = storing(asynchronous=True)
+        vllm.reset(running=False, connector=True)
+        with pytest.raises(KeyError):
+            vllm.schedule()
+
+    def test_the_end_dies(self) -> None:
+        vllm = ByHand(asynchronous=True)
+        vllm.submit("x", [1, 2, 3, 4], output=1)
+        scheduled = vllm.schedule()
+        vllm.reset(running=False, connector=True)
+        with pytest.raises(KeyError):
+            vllm.output(scheduled, {"x": 500})
+
+    def test_the_request_waits_for_ever(self) -> None:
+        """Asynchronous scheduling: preempted by a reset that was refused, forgotten by the next one while the report
+        of its store is on the way."""
+        vllm = ByHand(asynchronous=True)
+        request = vllm.submit("x", [1, 2, 3, 4])
+        first = vllm.schedule()
+        with pytest.raises(RuntimeError, match="Failed to reset KV cache"):
+            vllm.reset(running=True, connector=True)
+        second = vllm.schedule()
+        assert second.kv_connector_metadata.jobs_to_flush == {0}
+        vllm.output(first, {"x": 500})
+        assert vllm.reset(running=True, connector=True) is True
+        vllm.output(second, {}, copied(0))
+        for _ in range(50):
+            scheduled = vllm.schedule()
+            assert not scheduled.num_scheduled_tokens
+            vllm.output(scheduled, {})
+        assert not request.is_finished()
+
+
+@SINCE_48102
+class TestJobsThatDoNotOutliveTheReset:
+    """The same steps since PR 48102: the request ends."""
+
+    def test_the_request_is_admitted_again(self) -> None:
+        vllm = storing()
+        assert vllm.reset(running=True, connector=True) is True
+        assert list(vllm.schedule().num_scheduled_tokens) == ["x"]
+
+    def test_abort(self) -> None:
+        vllm = storing()
+        vllm.reset(running=False, connector=True)
+        vllm.abort("x")
+        assert not vllm.scheduler.requests
