@@ -1,5 +1,7 @@
 """The search over sequences of commands: an engine of a few lines, with a fault that needs four commands."""
 
+from typing import Any, cast
+
 from kvproof.obligations.search import Searching
 from kvproof.obligations.watched import Books, Pool
 from kvproof.obligations.workers import Workers
@@ -53,7 +55,7 @@ def searched(longest: int, known: str = ""):
     def key(divergence: Divergence) -> str:
         return divergence.property if divergence.property == known else ""
 
-    return Searching(Lamp, key).run(longest, lambda: False, lambda text: None)
+    return Searching(cast(Any, Lamp), key).run(longest, lambda: False, lambda text: None)
 
 
 def test_the_shortest_sequence_is_found() -> None:
@@ -78,5 +80,5 @@ def test_what_is_known_is_gone_on_past() -> None:
 
 def test_a_search_that_is_cut_says_how_far_it_came() -> None:
     asked = iter([False] * 10 + [True])
-    found = Searching(Lamp, lambda divergence: "").run(9, lambda: next(asked), lambda text: None)
+    found = Searching(cast(Any, Lamp), lambda divergence: "").run(9, lambda: next(asked), lambda text: None)
     assert (found.length, found.divergence) == (2, None)
