@@ -77,7 +77,7 @@ def configured(connector: str, blocks: int, asynchronous: bool) -> tuple[Any, An
         device_config=vllm_config.DeviceConfig("cpu"),
     )
     whole.scheduler_config.async_scheduling = asynchronous  # the CPU platform turns it off
-    if release() >= (0, 32):
+    if "layers" in KVCacheTensor.__dataclass_fields__:
         tensor = KVCacheTensor(size=size, layers=["layer"], layer_stride=size, block_stride=spec.page_size_bytes)
     else:
         tensor = KVCacheTensor(size=size, shared_by=["layer"])

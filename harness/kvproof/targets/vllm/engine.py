@@ -15,9 +15,9 @@ from typing import Any
 
 from kvmodel.setting import Setting
 from kvproof.obligations.workers import Share, Workers
-from kvproof.targets.vllm.release import Release, installed
+from kvproof.targets.vllm.release import installed
 
-RELEASE: Release = installed()  # before vllm is imported
+RELEASE = installed()  # before vllm is imported
 
 import torch  # noqa: E402
 from vllm.config import (  # noqa: E402
@@ -36,6 +36,7 @@ from vllm.sampling_params import SamplingParams  # noqa: E402
 from vllm.utils.hashing import sha256  # noqa: E402
 from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash  # noqa: E402
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler  # noqa: E402
+from vllm.v1.core.sched.output import SchedulerOutput  # noqa: E402
 from vllm.v1.core.sched.scheduler import Scheduler  # noqa: E402
 from vllm.v1.kv_cache_interface import (  # noqa: E402
     FullAttentionSpec,
@@ -49,6 +50,12 @@ from vllm.v1.structured_output import StructuredOutputManager  # noqa: E402
 
 logging.getLogger("vllm").setLevel(logging.ERROR)
 """Each of the many engines that are opened would warn of the same things again."""
+
+TENSORS_HAVE_STRIDES = hasattr(KVCacheTensor, "__dataclass_fields__") and "layers" in KVCacheTensor.__dataclass_fields__
+"""How this release describes the tensors of the KV cache."""
+
+LOADS_AFTER_COMPUTE = "has_sync_kv_loads" in SchedulerOutput.__dataclass_fields__
+"""Whether a step's asynchronous loads are submitted after its compute, and so wait for that too, in this release."""
 
 TOKENS_PER_BLOCK = 2
 """The smallest at which a block can be half written."""
@@ -116,7 +123,7 @@ def built(connector: str, extra: tuple[tuple[str, Any], ...], device_blocks: int
     )
     config.scheduler_config.async_scheduling = depth > 1  # the CPU platform turns it off, which GPUs have on
     size = bytes_per_block() * blocks
-    if RELEASE.tensors_have_strides:
+    if TENSORS_HAVE_STRIDES:
         tensor = KVCacheTensor(size=size, layers=[LAYER], layer_stride=size, block_stride=bytes_per_block())
     else:
         tensor = KVCacheTensor(size=size, shared_by=[LAYER])
@@ -235,11 +242,11 @@ class Engine:
         """What vLLM's model runner does with the worker side of the connector, in its order."""
         rank.handle_preemptions(metadata)
         rank.bind_connector_metadata(metadata)
-        if not RELEASE.loads_after_compute:
+        if not LOADS_AFTER_COMPUTE:
             rank.start_load_kv(None)
         if shares:
             self.workers.launch(worker, shares)
-        if RELEASE.loads_after_compute:
+        if LOADS_AFTER_COMPUTE:
             rank.start_load_kv(None)
         rank.wait_for_save()
 

@@ -13,11 +13,14 @@ from kvmodel.setting import Setting
 from kvproof.obligations.watched import Pool, Unreadable
 from kvproof.obligations.workers import Copy, Workers
 from kvproof.targets.vllm import private
-from kvproof.targets.vllm.engine import RELEASE, bytes_per_block
+from kvproof.targets.vllm.engine import bytes_per_block
 from kvproof.targets.vllm.target import ConnectorTarget
 
 from vllm.v1.core.kv_cache_utils import get_block_hash  # isort: skip
 from vllm.v1.simple_kv_offload.worker import SimpleCPUOffloadWorker  # isort: skip
+
+SUBMITS_EARLY = "launch_copy" in SimpleCPUOffloadWorker.wait_for_save.__code__.co_names
+"""Whether this release submits its copies around the compute, and not when it is polled."""
 
 
 @dataclass
@@ -65,12 +68,12 @@ class SimulatedHandler(SimpleCPUOffloadWorker):
         self._backend = SimulatedBackend(workers, worker)
 
     def wait_for_save(self) -> None:
-        if RELEASE.simple_submits_early:
+        if SUBMITS_EARLY:
             self._store(self._connector_metadata)
 
     def get_finished(self, finished_req_ids: set[str]) -> Any:
         metadata = private.read(self, "_connector_metadata")
-        if RELEASE.simple_submits_early or metadata is None:
+        if SUBMITS_EARLY or metadata is None:
             return super().get_finished(finished_req_ids)
         if metadata.load_cpu_blocks:
             loads = (metadata.load_cpu_blocks, metadata.load_gpu_blocks)
