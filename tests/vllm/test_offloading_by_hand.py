@@ -123,3 +123,36 @@ class TestJobsThatDoNotOutliveTheReset:
         vllm.reset(running=False, connector=True)
         vllm.abort("x")
         assert not vllm.scheduler.requests
+
+
+ONLY_0_26 = pytest.mark.skipif(release() != (0, 26), reason="0.26 alone stores what an aborted request had")
+
+
+@ONLY_0_26
+class TestAbortedWhileItHasNoBlocks:
+    """vLLM 0.26 makes stores for an aborted request from the blocks that it once had, or never had."""
+
+    def test_before_it_was_admitted_the_scheduler_dies(self) -> None:
+        vllm = ByHand()
+        vllm.submit("x", [1, 2])
+        vllm.abort("x")
+        with pytest.raises(AssertionError):
+            vllm.schedule()
+
+    def test_after_a_preemption_it_publishes_what_was_never_computed(self) -> None:
+        """Three of four tokens were computed when the request was preempted, and its blocks given back. The store has
+        both blocks, free as they are, and the second one's key says that it holds four."""
+        vllm = ByHand()
+        request = vllm.submit("x", [1, 2], output=5)
+        vllm.output(vllm.schedule(), {"x": 500})
+        vllm.output(vllm.schedule(), {"x": 501}, copied(0))
+        assert (request.num_tokens, request.num_computed_tokens) == (4, 3)
+        assert vllm.reset(running=True, connector=True) is True
+        vllm.abort("x")
+        scheduled = vllm.schedule()
+        (job,) = scheduled.kv_connector_metadata.store_jobs.values()
+        assert [vllm.scheduler.kv_cache_manager.block_pool.blocks[b].ref_cnt for b in job.src_spec.block_ids] == [0, 0]
+        vllm.output(scheduled, {})
+        vllm.output(vllm.schedule(), {}, copied(1))
+        again = vllm.submit("y", [1, 2, 500, 501, 7])
+        assert vllm.scheduler.connector.get_num_new_matched_tokens(again, 0)[0] == 4
