@@ -129,8 +129,8 @@ ONLY_0_26 = pytest.mark.skipif(release() != (0, 26), reason="0.26 alone stores w
 
 
 @ONLY_0_26
-class TestAbortedWhileItHasNoBlocks:
-    """vLLM 0.26 makes stores for an aborted request from the blocks that it once had, or never had."""
+class TestStoresOfAnAbortedRequest:
+    """vLLM 0.26 stores what an aborted request had, or once had, or never had, by the tokens that it knows."""
 
     def test_before_it_was_admitted_the_scheduler_dies(self) -> None:
         vllm = ByHand()
@@ -138,6 +138,21 @@ class TestAbortedWhileItHasNoBlocks:
         vllm.abort("x")
         with pytest.raises(AssertionError):
             vllm.schedule()
+
+    def test_while_it_runs_what_was_never_computed_is_published(self) -> None:
+        """Three of four tokens were computed. The store of the second block says that it holds four."""
+        vllm = ByHand()
+        request = vllm.submit("x", [1, 2], output=5)
+        vllm.output(vllm.schedule(), {"x": 500})
+        vllm.output(vllm.schedule(), {"x": 501}, copied(0))
+        assert (request.num_tokens, request.num_computed_tokens) == (4, 3)
+        vllm.abort("x")
+        scheduled = vllm.schedule()
+        assert list(scheduled.kv_connector_metadata.store_jobs) == [1]
+        vllm.output(scheduled, {})
+        vllm.output(vllm.schedule(), {}, copied(1))
+        again = vllm.submit("y", [1, 2, 500, 501, 7])
+        assert vllm.scheduler.connector.get_num_new_matched_tokens(again, 0)[0] == 4
 
     def test_after_a_preemption_it_publishes_what_was_never_computed(self) -> None:
         """Three of four tokens were computed when the request was preempted, and its blocks given back. The store has

@@ -21,7 +21,7 @@ def stored_and_ended() -> ByHand:
     return vllm
 
 
-@pytest.mark.skipif(release() >= (0, 32), reason="fixed since: the engine goes on stepping")
+@pytest.mark.skipif(release() >= (0, 32), reason="fixed by 0.32: the engine goes on stepping")
 def test_an_idle_engine_never_hears_of_a_store_and_no_reset_is_ever_true() -> None:
     vllm = stored_and_ended()
     assert not vllm.scheduler.has_requests()
