@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from kvmodel.contract import DISCIPLINES, AdmissionMode, Contract, Discipline, OutputFrom, Reports, StoreMode
+from kvmodel.contract import DISCIPLINES, AdmissionMode, Contract, Deadline, Discipline, OutputFrom, Reports, StoreMode
 from kvmodel.scope import Scope
 from kvproof.job import Job
 from kvproof.obligations.runs import is_watched
@@ -26,6 +26,7 @@ class Instance(NamedTuple):
     output_from: OutputFrom = "all"
     depth: int = 1
     reports: Reports = "per-job"
+    deadline: Deadline = "none"
 
 
 Instances = Mapping[Discipline, tuple[Instance, ...]]
@@ -95,6 +96,7 @@ CORNERS: Instances = {
         Instance("s1,prompts=a,host=2,meanings=evict,tiers=device,aborts=no"),
         Instance("s2,prompts=a,host=2,aborts=no,preempts=no,forgeries=1,failures=1", reports="marks"),
         Instance("s1,prompts=aa,resets=0,aborts=no,lookups=yes,repeats=yes"),
+        Instance("s1,device=1,prompts=a+a,lookups=yes,meanings=evict,tiers=device,aborts=no,preempts=no,failures=1"),
     ),
     "fencing": (
         Instance("s1,prompts=a,host=2"),
@@ -107,7 +109,7 @@ CORNERS: Instances = {
 }
 """Small scopes that each bring about what the named ones do not, found with the bank of bugs (`tests/bugs/in_check`): a
 load that overtakes a lagging reader, reports counted rather than named, a survivor beside another's forgotten load, a
-worker that lags behind a pipeline of two steps."""
+worker that lags behind a pipeline of two steps, a lookup that has found what another request's load fails to read."""
 
 ALL_SIZES = "all sizes"
 """In place of the name of a scope, where there is none."""
@@ -310,6 +312,7 @@ class Selection:
     depth: int | None = None
     admission: AdmissionMode | None = None
     reports: Reports | None = None
+    deadline: Deadline | None = None
     seed: int = 0
     nightly: bool = False
     require: str = ""
@@ -318,7 +321,7 @@ class Selection:
     @property
     def whole(self) -> bool:
         """Whether this is the whole plan for our own target: only then must everything be covered."""
-        modes = self.store_mode or self.output_from or self.depth or self.admission or self.reports
+        modes = self.store_mode or self.output_from or self.depth or self.admission or self.reports or self.deadline
         narrowed = self.engines or self.scope or modes or self.device != "auto"
         return not narrowed and is_ours(self.target) and self.disciplines == DISCIPLINES
 
@@ -435,6 +438,7 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
             depth=selection.depth or instance.depth,
             admission=selection.admission or "whole",
             reports=selection.reports or instance.reports,
+            deadline=selection.deadline or instance.deadline,
         )
         for device in devices:
             yield Job(

@@ -39,6 +39,7 @@ SCOPES: Mapping[str, Scope] = {
         double_frees=2,
         failures=2,
         partial_failures=1,
+        expiries=2,
     ),
     "repeats": Scope(
         device_blocks=5,
@@ -110,6 +111,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "double_frees": ("double_frees", _count),
     "failures": ("failures", _count),
     "partial_failures": ("partial_failures", _count),
+    "expiries": ("expiries", _count),
     "lazy_window": ("lazy_window", _count),
     "repeats": ("repeats", _flag),
     "window": ("window", _count),

@@ -30,6 +30,8 @@ class Config(Plain):
                    assumption that what the one before it computes will be there.
     reports        what workers report. `per-job`: every job that they have copied. `marks`: of each stream, up to which
                    job they have copied all (high-water marks)
+    deadline       seconds within which every worker must have reported a launched transfer; a caller with a clock then
+                   lets it expire (`kvoffload.deadlines`). None: it is waited for, however long that takes.
     lazy_window    free device blocks, from the eviction end, that a lazy store examines (count; 0: all of them)
     admission      what a request must find to be admitted: room for its `whole` prompt; or, `partial`, for what is
                    loaded for it, or for one block if nothing is cached: it gets the others one by one as it runs.
@@ -53,6 +55,7 @@ class Config(Plain):
     repeats: bool = False
     events: bool = False
     window: int = 0
+    deadline: float | None = None
 
     def __post_init__(self) -> None:
         if self.discipline not in ("pinning", "fencing"):
@@ -73,5 +76,7 @@ class Config(Plain):
             raise ValueError("window must not be negative; 0 reads every block")
         if self.window and self.depth > 1:
             raise ValueError(f"window {self.window} needs depth 1: at depth {self.depth} what it leaves is still read")
+        if self.deadline is not None and not self.deadline > 0:
+            raise ValueError("deadline must be a positive number of seconds, or None")
         if self.lazy_window < 0:
             raise ValueError("lazy_window must not be negative; 0 examines every free block")

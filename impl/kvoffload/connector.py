@@ -123,6 +123,14 @@ class Connector(ABC, Plain):
         """
 
     @abstractmethod
+    def expire(self, job: JobId) -> ConnectorOutput:
+        """This transfer is overdue: it failed as a whole. Its copies may still run, so it is FORGOTTEN and fenced: what
+        is launched from now on waits for them on each worker, and its late reports change nothing.
+
+        UnknownJob if it was never issued, NotOutstanding if there is nothing to expire: then nothing has changed.
+        """
+
+    @abstractmethod
     def request_preempted(self, request: Request) -> bool:
         """The request is to lose its table and to wait again; the load that it waits for will publish nothing.
 

@@ -1,6 +1,6 @@
 """The public control plane: commands in, plans and answers out. Plain data throughout, so that it pickles."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kvoffload.block_pool import BlockPool
@@ -10,7 +10,7 @@ from kvoffload.connector import ConnectorOutput
 from kvoffload.connectors.fencing import FencingConnector
 from kvoffload.connectors.pinning import PinningConnector
 from kvoffload.connectors.transfers import TransferConnector
-from kvoffload.errors import NotBound, OutOfBlocks
+from kvoffload.errors import NoDeadline, NotBound, OutOfBlocks
 from kvoffload.ids import Block, Failures, JobId, Key, Meaning, RequestId, Survivors, Tiers, WorkerRank
 from kvoffload.operations import Tier
 from kvoffload.plan import LaunchPlan
@@ -281,7 +281,19 @@ class Engine:
         self._take_in(outputs)
         return news
 
-    def _take_in(self, outputs: Iterator[ConnectorOutput]) -> None:
+    def expire(self, job: JobId) -> None:
+        """The deadline of this transfer has passed (the caller has a clock, the engine has none): it failed.
+
+        Nothing of it is published, and nobody waits for it any more; its late reports are absorbed as stale. Its copies
+        may still run: whatever is launched from now on waits for them, on each worker by itself. NoDeadline if the
+        configuration has none, UnknownJob if it was never issued, NotOutstanding if it is complete or dropped.
+        """
+        if self.config.deadline is None:
+            raise NoDeadline(f"transfers have no deadline here; job {job} is waited for")
+        self._take_in((self.connector.expire(job),))
+        self.statistics.expired_jobs += 1
+
+    def _take_in(self, outputs: Iterable[ConnectorOutput]) -> None:
         for output in outputs:
             if output.settled is not None:
                 self.scheduler.settle(output.settled)

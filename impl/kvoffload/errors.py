@@ -29,6 +29,14 @@ class CopyFailed(KVOffloadError):
     """One block could not be copied. Raised on a stream's thread, caught there, and reported with the job."""
 
 
+class NoDeadline(KVOffloadError):
+    """A transfer was to expire on an engine whose transfers have no deadline: there a late one is waited for."""
+
+
+class NotOutstanding(KVOffloadError):
+    """A transfer that is complete, was dropped, or was never launched cannot expire."""
+
+
 class UnknownRequest(KVOffloadError):
     """No such request, or it has already ended."""
 

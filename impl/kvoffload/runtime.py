@@ -1,14 +1,16 @@
 """An engine with its workers on one device: what a serving process runs."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 from kvoffload.completions.marks import NO_MARK, WorkerMarks
+from kvoffload.deadlines import Deadlines
 from kvoffload.devices.device import Device
 from kvoffload.engine import Engine
 from kvoffload.errors import NothingToLaunch, NotRunnable, UnknownJob
 from kvoffload.ids import JobId, WorkerRank
 from kvoffload.plan import LaunchPlan
-from kvoffload.step_report import Event, Finished, OutputHandled, Reported, StepReport
+from kvoffload.step_report import Event, Expired, Finished, OutputHandled, Reported, StepReport
 from kvoffload.transfer_job import Direction
 from kvoffload.worker import Worker
 
@@ -18,10 +20,18 @@ class Runtime:
 
     marks: those of the workers, where an engine with `reports="marks"` goes on with workers that have a past.
 
+    clock: gives seconds, for an engine whose transfers have a deadline.
+
     ValueError if the device has another number of workers than the engine.
     """
 
-    def __init__(self, engine: Engine, device: Device, marks: Sequence[WorkerMarks] | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        device: Device,
+        marks: Sequence[WorkerMarks] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         if device.workers != engine.config.workers:
             raise ValueError(f"the device has {device.workers} workers, the engine {engine.config.workers}")
         self.engine = engine
@@ -32,6 +42,7 @@ class Runtime:
             self.workers = [Worker(rank, device, own[rank]) for rank in ranks]
         else:
             self.workers = [Worker(rank, device) for rank in ranks]
+        self.deadlines = None if engine.config.deadline is None else Deadlines(engine, clock)
 
     def may_launch(self) -> bool:
         """Is every worker far enough to be given another step?
@@ -82,10 +93,13 @@ class Runtime:
         self.engine.handle_output()
 
     def poll(self) -> tuple[Event, ...]:
-        """Take in whatever has happened: copies that have run on any worker, and awaited outputs. Never waits."""
+        """Take in whatever has happened: what ran on any worker, transfers that are overdue, outputs. Never waits."""
         events: list[Event] = []
         for worker in self.workers:
             events += self._reports(worker)
+        for job in self.deadlines.overdue() if self.deadlines is not None else ():
+            self.engine.expire(job)
+            events.append(Expired(job))
         while (step := self.engine.can_handle_output_of()) is not None and self.can_handle_output():
             self.engine.handle_output()
             events.append(OutputHandled(step))

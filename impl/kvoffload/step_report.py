@@ -15,6 +15,12 @@ class Reported(NamedTuple):
     failed: tuple[JobId, ...] = ()
 
 
+class Expired(NamedTuple):
+    """A transfer was given up at its deadline."""
+
+    job: JobId
+
+
 class OutputHandled(NamedTuple):
     step: int
 
@@ -53,7 +59,7 @@ class Launched(NamedTuple):
     plan: LaunchPlan
 
 
-Event = Reported | OutputHandled | Finished | Woken | Preempted | Grown | LookupReleased | Admitted | Launched
+Event = Reported | Expired | OutputHandled | Finished | Woken | Preempted | Grown | LookupReleased | Admitted | Launched
 
 
 class StepReport(NamedTuple):

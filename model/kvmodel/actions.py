@@ -163,6 +163,12 @@ class FailCopy(NamedTuple):
     position: int | None = None
 
 
+class Expire(NamedTuple):
+    """The deadline of a job has passed, and a worker has not reported it: the scheduler cleans it up as a failure."""
+
+    job: int
+
+
 class DuplicateReport(NamedTuple):
     """Fault: a worker reports a job again. The job is in the table, or was once."""
 
@@ -215,6 +221,7 @@ Action = (
     | Report
     | ReportMark
     | Wake
+    | Expire
     | HandleOutput
     | PreemptUnderPressure
     | Preempt
@@ -242,6 +249,7 @@ ACTIONS: tuple[type[Action], ...] = (
     Report,
     ReportMark,
     Wake,
+    Expire,
     HandleOutput,
     PreemptUnderPressure,
     Preempt,

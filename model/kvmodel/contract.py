@@ -9,6 +9,7 @@ StoreMode = Literal["eager", "lazy"]
 OutputFrom = Literal["all", "first"]
 AdmissionMode = Literal["whole", "partial"]
 Reports = Literal["per-job", "marks"]
+Deadline = Literal["none", "expire"]
 
 DISCIPLINES: tuple[Discipline, ...] = ("pinning", "fencing")
 STORE_MODES: tuple[StoreMode, ...] = ("eager", "lazy")
@@ -16,6 +17,7 @@ OUTPUT_FROM: tuple[OutputFrom, ...] = ("all", "first")
 DEPTHS: tuple[int, ...] = (1, 2)
 ADMISSIONS: tuple[AdmissionMode, ...] = ("whole", "partial")
 REPORTS: tuple[Reports, ...] = ("per-job", "marks")
+DEADLINES: tuple[Deadline, ...] = ("none", "expire")
 FAULTS: tuple[str, ...] = ("duplicate", "loss", "forgery", "double-free", "failure")
 
 
@@ -34,6 +36,9 @@ class Contract(NamedTuple):
                  of step N is handled, on the assumption that what N computes will be there (vLLM PR 45357).
     reports      what workers say of their copies. `per-job`: that one job is copied. `marks`: of a stream, that all its
                  jobs up to an id are (a high-water mark).
+    deadline     what becomes of a job whose report does not come. `none`: it is waited for, for ever, since a hang that
+                 everybody sees is better than corruption that nobody sees (vLLM PR 44541). `expire`: after a deadline
+                 it is cleaned up as a failure, and its late reports are absorbed (PR 46019).
     environment  the faults that the engine promises to survive (a subset of FAULTS).
     admission    `whole`: a request is admitted with room for all of its prompt. `partial`: with what it hits alone, or
                  one block if it hits nothing; it grows block by block as it runs. Then requests can each hold a part
@@ -44,6 +49,7 @@ class Contract(NamedTuple):
     store_mode: StoreMode = "eager"
     output_from: OutputFrom = "all"
     depth: int = 1
+    deadline: Deadline = "none"
     environment: frozenset[str] = frozenset(FAULTS)
     admission: AdmissionMode = "whole"
     reports: Reports = "per-job"
@@ -64,6 +70,10 @@ class Contract(NamedTuple):
     def marks(self) -> bool:
         return self.reports == "marks"
 
+    @property
+    def expires(self) -> bool:
+        return self.deadline == "expire"
+
 
 def validated(contract: Contract) -> Contract:
     """The same contract, or BadScope when a mode has a value that does not exist."""
@@ -79,6 +89,8 @@ def validated(contract: Contract) -> Contract:
         raise BadScope(f"admission {contract.admission!r} does not exist; use whole or partial")
     if contract.reports not in REPORTS:
         raise BadScope(f"reports {contract.reports!r} do not exist; use per-job or marks")
+    if contract.deadline not in DEADLINES:
+        raise BadScope(f"deadline {contract.deadline!r} does not exist; use none or expire")
     unknown = contract.environment - set(FAULTS)
     if unknown:
         raise BadScope(f"fault {sorted(unknown)[0]!r} does not exist; use {', '.join(FAULTS)}")

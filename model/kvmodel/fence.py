@@ -20,6 +20,12 @@ def conflicts(
     return any(pair.source in source_writes or pair.destination in destination_uses for pair in job.pairs)
 
 
+def still_flushed(state: State) -> tuple[int, ...]:
+    """Ids of the jobs that every launch must flush whatever it touches: under pinning those that expired, since all
+    others own what they touch."""
+    return tuple([job.id for job in state.jobs if job.flushed])
+
+
 def required_flush(
     state: State,
     tables: tuple[tuple[tuple[int, ...], int], ...],

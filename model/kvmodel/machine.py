@@ -11,6 +11,7 @@ from kvmodel.request import ABSENT, DONE, LOADING, RUNNING, WAITING
 from kvmodel.rules import (
     abort,
     admit,
+    expire,
     fail_copy,
     finish,
     grow,
@@ -53,6 +54,7 @@ RULES: dict[type[act.Action], Rule] = {
     act.Report: Rule(report.check, report.apply),
     act.ReportMark: Rule(report_mark.check, report_mark.apply),
     act.Wake: Rule(wake.check, wake.apply),
+    act.Expire: Rule(expire.check, expire.apply),
     act.HandleOutput: Rule(handle_output.check, handle_output.apply),
     act.PreemptUnderPressure: Rule(preempt.check_under_pressure, preempt.apply_under_pressure),
     act.Preempt: Rule(preempt.check, preempt.apply),
@@ -116,6 +118,8 @@ class Machine:
             found.append(act.PreemptUnderPressure(victim))
         if launch.offered(setting, state):
             found.append(act.Launch())
+        if setting.contract.expires:
+            found.extend(expire.offered(setting, state))
         found.extend(reset.offered(setting, state))
         if any(state.faults_left):
             self._faults(state, found)

@@ -2,7 +2,7 @@
 
 from kvmodel.actions import Admission, Launching
 from kvmodel.block_pool import HOLE, Pool, release, take
-from kvmodel.fence import required_flush
+from kvmodel.fence import required_flush, still_flushed
 from kvmodel.guards import guard
 from kvmodel.launched_step import is_in_launched_step, reach, shares_of
 from kvmodel.prefix_cache import is_cached, longest_hit
@@ -66,7 +66,9 @@ def launching(setting: Setting, state: State) -> Launching:
     )
     stores, cursors = lazy_stores(setting, state) if setting.contract.lazy else eager_stores(setting, state)
     flush: tuple[int, ...] = ()
-    if state.jobs and not setting.contract.pins:
+    if state.jobs and setting.contract.pins:
+        flush = still_flushed(state)
+    elif state.jobs:
         tables = tuple([(state.requests[number].table[:end], start) for number, start, end in computes])
         flush = required_flush(state, tables, tuple([pairs for _, pairs in stores]))
     return Launching(computes, stores, cursors, flush)

@@ -28,6 +28,7 @@ class Scope(NamedTuple):
     stops         may a request end with any output once its prompt is computed, when a stop token is sampled
     duplicates, losses, forgeries, double_frees   how often each fault may occur (count)
     failures, partial_failures   how often a worker's copy of a job may fail: wholly, or in one of its blocks (count)
+    expiries      jobs that may expire although their report will still come, if the contract has a deadline (count)
     lazy_window   free blocks from the eviction end that a lazy store examines (count; 0: all of them)
     repeats       a symbol has one key wherever it stands, so that one block can stand at several positions of a table:
                   what keys of whole prefixes never allow, and what sliding windows and placeholders bring about
@@ -54,6 +55,7 @@ class Scope(NamedTuple):
     double_frees: int = 0
     failures: int = 0
     partial_failures: int = 0
+    expiries: int = 0
     lazy_window: int = 0
     repeats: bool = False
     window: int = 0
@@ -74,6 +76,7 @@ def validated(scope: Scope) -> Scope:
         ("double_frees", scope.double_frees, 0, TIMES),
         ("failures", scope.failures, 0, TIMES),
         ("partial_failures", scope.partial_failures, 0, TIMES),
+        ("expiries", scope.expiries, 0, TIMES),
         ("lazy_window", scope.lazy_window, 0, BLOCKS),
         ("window", scope.window, 0, SYMBOLS_PER_PROMPT),
     ):

@@ -19,6 +19,7 @@ class Faults(NamedTuple):
     double_frees: int
     failures: int = 0
     partial_failures: int = 0
+    expiries: int = 0
 
 
 class State(NamedTuple):
@@ -60,6 +61,7 @@ def initial_state(scope: Scope) -> State:
             scope.double_frees,
             scope.failures,
             scope.partial_failures,
+            scope.expiries,
         ),
     )
 

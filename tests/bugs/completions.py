@@ -41,10 +41,10 @@ BUGS = (
         mechanism="An abandoned transfer that is complete stays in the table, and no reset ever answers True again.",
         source="planted",
         file="connectors/transfers.py",
-        old="            del self.jobs[job.id]\n            if job.state is JobState.FORGOTTEN:",
-        new="""            if job.state is not JobState.ABANDONED:
-                del self.jobs[job.id]
-            if job.state is JobState.FORGOTTEN:""",
+        old="        del self.jobs[job.id]\n        if job.state is JobState.FORGOTTEN:",
+        new="""        if job.state is not JobState.ABANDONED:
+            del self.jobs[job.id]
+        if job.state is JobState.FORGOTTEN:""",
         discipline="pinning",
         variant="s1",
         property="reset-converges",
@@ -56,7 +56,7 @@ BUGS = (
         mechanism="A completion for an id that was never issued is taken for a stale one.",
         source="planted",
         file="connectors/transfers.py",
-        old="        per_job.validate(jobs, self.next_job)\n",
+        old="        per_job.validate(self.jobs, jobs, failed, self.next_job)\n",
         new="",
         discipline="pinning",
         variant="s1+forgeries",

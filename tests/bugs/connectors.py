@@ -14,7 +14,7 @@ BUGS = (
         mechanism="A reset releases the blocks of transfers that still run, which release them again when done.",
         source=_39726,
         file="connectors/pinning.py",
-        old="""        for job in self.jobs.values():
+        old="""        for job in outstanding:
             if job.publishes_in(tiers):
                 job.state = JobState.ABANDONED
 """,
@@ -34,7 +34,7 @@ BUGS = (
         mechanism="A reset releases the blocks of running transfers and drops their records, so that the books agree.",
         source=_39726,
         file="connectors/pinning.py",
-        old="""        for job in self.jobs.values():
+        old="""        for job in outstanding:
             if job.publishes_in(tiers):
                 job.state = JobState.ABANDONED
 """,
@@ -57,7 +57,7 @@ BUGS = (
         mechanism="A reset does not abandon the stores in flight, which publish afterwards what they copied before it.",
         source=_39726,
         file="connectors/pinning.py",
-        old="""        for job in self.jobs.values():
+        old="""        for job in outstanding:
             if job.publishes_in(tiers):
                 job.state = JobState.ABANDONED
 """,
@@ -73,7 +73,7 @@ BUGS = (
         mechanism="A reset answers True while transfers that it abandoned still run.",
         source=_39726,
         file="connectors/pinning.py",
-        old="return not self.jobs and not survivors",
+        old="return not outstanding and not survivors",
         new="return not survivors",
         discipline="pinning",
         variant="s1",
@@ -86,8 +86,8 @@ BUGS = (
         mechanism="Whether anything is outstanding is asked of the abandoned stores alone, and not of the loads.",
         source=_39726,
         file="connectors/pinning.py",
-        old="return not self.jobs and not survivors",
-        new="""stores = [job for job in self.jobs.values() if job.direction == "STORE"]
+        old="return not outstanding and not survivors",
+        new="""stores = [job for job in outstanding if job.direction == "STORE"]
         return not stores and not survivors""",
         discipline="pinning",
         variant="s1",
@@ -100,8 +100,8 @@ BUGS = (
         mechanism="A reset answers False as long as any request exists, though it holds nothing.",
         source="planted",
         file="connectors/pinning.py",
-        old="return not self.jobs and not survivors",
-        new='return not self.jobs and not any(request.phase != "DONE" for request in requests)',
+        old="return not outstanding and not survivors",
+        new='return not outstanding and not any(request.phase != "DONE" for request in requests)',
         discipline="pinning",
         variant="s1",
         property="false-reset-has-a-cause",
@@ -139,11 +139,11 @@ BUGS = (
         mechanism="The completion of an abandoned transfer does not release its blocks, which are lost for ever.",
         source=_39726,
         file="connectors/transfers.py",
-        old="""            self._disown(job)
-            if job.request is not None:""",
-        new="""            if job.state is JobState.LIVE:
-                self._disown(job)
-            if job.request is not None:""",
+        old="""        self._disown(job)
+        settled = None if job.request is None else Settled(job.id, job.request, loaded)""",
+        new="""        if job.state is JobState.LIVE:
+            self._disown(job)
+        settled = None if job.request is None else Settled(job.id, job.request, loaded)""",
         discipline="pinning",
         variant="s1",
         property="owners-account-for-references",
@@ -155,11 +155,11 @@ BUGS = (
         mechanism="A complete transfer keeps its blocks.",
         source="planted",
         file="connectors/transfers.py",
-        old="""            self._disown(job)
-            if job.request is not None:""",
-        new="""            if job.state is not JobState.LIVE:
-                self._disown(job)
-            if job.request is not None:""",
+        old="""        self._disown(job)
+        settled = None if job.request is None else Settled(job.id, job.request, loaded)""",
+        new="""        if job.state is not JobState.LIVE:
+            self._disown(job)
+        settled = None if job.request is None else Settled(job.id, job.request, loaded)""",
         discipline="pinning",
         variant="s1",
         property="owners-account-for-references",
@@ -186,12 +186,12 @@ BUGS = (
         mechanism="A completion that comes in after the reset that forgot its transfer still publishes.",
         source=_48102,
         file="connectors/transfers.py",
-        old="""            if job.state is JobState.FORGOTTEN:
-                continue
+        old="""        if job.state is JobState.FORGOTTEN:
+            return ConnectorOutput(stale=True)
 """,
-        new="""            if job.state is JobState.FORGOTTEN:
-                self._publish(job)
-                continue
+        new="""        if job.state is JobState.FORGOTTEN:
+            self._publish(job)
+            return ConnectorOutput(stale=True)
 """,
         discipline="fencing",
         variant="s1",
@@ -204,8 +204,8 @@ BUGS = (
         mechanism="A completion that comes in after the reset that forgot its transfer releases the blocks again.",
         source=_39726,
         file="connectors/transfers.py",
-        old="""            if job.state is JobState.FORGOTTEN:
-                continue
+        old="""        if job.state is JobState.FORGOTTEN:
+            return ConnectorOutput(stale=True)
 """,
         new="",
         discipline="fencing",
@@ -218,7 +218,7 @@ BUGS = (
         kind="connector",
         mechanism="A reset forgets transfers without ordering them flushed, so that a launch overtakes their copies.",
         source=_41956,
-        file="connectors/fencing.py",
+        file="connectors/transfers.py",
         old="""        job.state = JobState.FORGOTTEN
         job.flush_ordered = True""",
         new="        job.state = JobState.FORGOTTEN",
@@ -496,7 +496,7 @@ BUGS = (
         mechanism="A reset of the device tier answers True while stores still hold device blocks.",
         source=_39726,
         file="connectors/pinning.py",
-        old="return not self.jobs and not survivors",
+        old="return not outstanding and not survivors",
         new="return not any(job.publishes_in(tiers) for job in self.jobs.values()) and not survivors",
         discipline="pinning",
         variant="s1+tiers",

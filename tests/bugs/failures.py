@@ -3,6 +3,7 @@
 from tests.bugs.bug import Bug
 
 _49328 = "https://github.com/vllm-project/vllm/pull/49328"
+_46019 = "https://github.com/vllm-project/vllm/pull/46019"
 _50321 = "https://github.com/vllm-project/vllm/pull/50321"
 
 BUGS = (
@@ -72,6 +73,19 @@ BUGS = (
         commands=10,
     ),
     Bug(
+        id="lookup-keeps-the-unreadable",
+        kind="scheduler",
+        mechanism="A lookup goes on keeping a host block that another request's load could not read.",
+        source=_49328,
+        file="scheduler.py",
+        old="            elif request.pins is not None and not unreadable.isdisjoint(request.pins.host):\n",
+        new="            elif request.pins is not None and not unreadable.isdisjoint(request.pins.device):\n",
+        discipline="pinning",
+        variant="s1,device=1,prompts=a+a,lookups=yes,meanings=evict,tiers=device,aborts=no,preempts=no,failures=1",
+        property="hits-are-prefix-closed",
+        commands=12,
+    ),
+    Bug(
         id="failed-store-still-counts-as-stored",
         kind="scheduler",
         mechanism="A request's cursor does not come back when its store fails: its blocks are never offered again.",
@@ -96,5 +110,73 @@ BUGS = (
         variant="s1+failures",
         property="every-full-block-is-stored-or-refused",
         commands=7,
+    ),
+    Bug(
+        id="expired-as-success",
+        kind="connector",
+        mechanism="A transfer past its deadline is cleaned up as a success: what may not be there is published.",
+        source=_46019,
+        file="connectors/transfers.py",
+        old="        overdue.failed.update(range(len(overdue.pairs)))\n",
+        new="        self._publish(overdue)\n",
+        discipline="pinning",
+        variant="s1+expiry",
+        property="dropped-jobs-publish-nothing",
+        commands=3,
+    ),
+    Bug(
+        id="expired-forgets-the-late-reports",
+        kind="connector",
+        mechanism="A transfer that expires is struck off: nothing waits for its copies, which may still run.",
+        source=_46019,
+        file="connectors/transfers.py",
+        old="""        self._forget(overdue)
+        settled""",
+        new="""        self._disown(overdue)
+        del self.jobs[overdue.id]
+        settled""",
+        discipline="pinning",
+        variant="s1+expiry",
+        property="fence-before-reuse",
+        commands=6,
+    ),
+    Bug(
+        id="expired-copies-not-fenced",
+        kind="connector",
+        mechanism="Pinning has no fence: the blocks of a transfer that expired are used again while it copies.",
+        source="https://github.com/vllm-project/vllm/pull/46289",
+        file="connectors/pinning.py",
+        old="        return tuple([job.id for job in self.jobs.values() if job.flush_ordered])\n",
+        new="        return ()\n",
+        discipline="pinning",
+        variant="s1+expiry",
+        property="fence-before-reuse",
+        commands=6,
+    ),
+    Bug(
+        id="reset-abandons-the-expired",
+        kind="connector",
+        mechanism="A reset abandons an expired transfer, whose late report then releases what it gave up long ago.",
+        source=_46019,
+        file="connectors/pinning.py",
+        old="        outstanding = [job for job in self.jobs.values() if job.state is not JobState.FORGOTTEN]\n",
+        new="        outstanding = list(self.jobs.values())\n",
+        discipline="pinning",
+        variant="s1+expiry",
+        property="false-reset-has-a-cause",
+        commands=4,
+    ),
+    Bug(
+        id="expired-load-keeps-its-request",
+        kind="connector",
+        mechanism="The request of a load that expired goes on waiting for it.",
+        source="planted",
+        file="connectors/transfers.py",
+        old="        settled = None if overdue.request is None else Settled(overdue.id, overdue.request, 0)\n",
+        new="        settled = None\n",
+        discipline="pinning",
+        variant="s1+expiry",
+        property="every-request-can-finish",
+        commands=9,
     ),
 )

@@ -48,6 +48,7 @@ from kvproof.cli import VERBS
         (("check", "--discipline", "both"), "discipline 'both' does not exist; use pinning or fencing"),
         (("check", "--device", "tpu"), "device 'tpu' does not exist; use auto, ledger, host or cuda"),
         (("check", "--store-mode", "eagr"), "store mode 'eagr' does not exist"),
+        (("check", "--deadline", "never"), "deadline 'never' does not exist; use none or expire"),
         (("check", "--depth", "3"), "depth '3' does not exist; use 1 or 2"),
         (("check", "--admission", "half"), "admission 'half' does not exist; use whole or partial"),
         (("check", "--reports", "mark"), "reports 'mark' does not exist; use per-job or marks"),

@@ -31,6 +31,7 @@ PINNING = Contract("pinning")
         ({"partial_failures": -1}, "partial_failures is -1; it must be between 0 and 1000000"),
         ({"window": -1}, "window is -1; it must be between 0 and 64"),
         ({"window": 65}, "window is 65; it must be between 0 and 64"),
+        ({"expiries": -1}, "expiries is -1; it must be between 0 and 1000000"),
         ({"lazy_window": -1}, "lazy_window is -1; it must be between 0 and 100000"),
         ({"prompts": ("",)}, "prompt '' must be 1 to 64 letters or digits, one for each block"),
         ({"prompts": ("a b",)}, "prompt 'a b' must be 1 to 64 letters or digits, one for each block"),
@@ -68,6 +69,7 @@ def test_a_scope_that_makes_no_sense(fields: dict[str, Any], says: str) -> None:
     [
         ({"discipline": "hoping"}, "discipline 'hoping' does not exist; use pinning or fencing"),
         ({"store_mode": "never"}, "store mode 'never' does not exist; use eager or lazy"),
+        ({"deadline": "soon"}, "deadline 'soon' does not exist; use none or expire"),
         ({"output_from": "last"}, "output_from 'last' does not exist; use all or first"),
         ({"depth": 3}, "depth 3 does not exist; use 1 or 2"),
         ({"admission": "half"}, "admission 'half' does not exist; use whole or partial"),

@@ -24,7 +24,7 @@ from kvmodel.rules import launch, report
 from kvmodel.setting import Setting
 from kvmodel.state import job_with, with_job, with_request
 from kvmodel.tiers import Tiers
-from kvmodel.transfer_job import COPIED, LAUNCHED, LIVE, LOAD, NONE, REPORTED, STORE, Job
+from kvmodel.transfer_job import ABANDONED, COPIED, LAUNCHED, LIVE, LOAD, NONE, REPORTED, STORE, Job
 
 Patch = pytest.MonkeyPatch
 
@@ -60,6 +60,8 @@ PAIR = TINY._replace(prompts=("a", "a"))
 SWAP = TINY._replace(host_blocks=2, prompts=("a", "b", "a"))
 LOADED = SWAP._replace(failures=1, resets=0)
 DEEP = S1._replace(prompts=("a",), decode=1, stops=True)
+OVERDUE = TINY._replace(expiries=1)
+PINNING_UNTIL = Contract("pinning", deadline="expire")
 
 
 def planted(
@@ -110,6 +112,7 @@ def reset_forgets_running_copies_that_nothing_fences(patch: Patch) -> None:
     patch.setattr(
         "kvmodel.rules.reset_pinning.jobs_reset", _each_job(lambda state, job: forgotten(PINNING, state, job))
     )
+    patch.setattr("kvmodel.policy.still_flushed", lambda state: ())
 
 
 @planted("vLLM PR 39726: `return True` too early", PINNING, S1, "true-reset-serves-nothing-old", 4)
@@ -326,12 +329,9 @@ def a_failed_store_publishes(patch: Patch) -> None:
 
 @planted("vLLM PR 50321: what was not loaded is counted", FENCING, LOADED, "failed-copies-are-never-published", 20)
 def a_failed_load_is_counted(patch: Patch) -> None:
-    real = report._request_served
+    real = report.request_served
 
-    def counted(state: State, job: Any) -> State:
-        return real(state, job._replace(failed=()))
-
-    patch.setattr("kvmodel.rules.report._request_served", counted)
+    patch.setattr("kvmodel.rules.report.request_served", lambda state, job, loaded: real(state, job, len(job.pairs)))
 
 
 @planted("vLLM issue 49176: the verdict is kept", PINNING, LOADED, "failed-copies-are-never-published", 21)
@@ -357,6 +357,45 @@ def a_load_publishes_when_it_is_launched(patch: Patch) -> None:
         return after._replace(device=device)
 
     changed(patch, act.Launch, early)
+
+
+# Deadlines.
+
+
+@planted("vLLM PR 46019: cleaned up as success", PINNING_UNTIL, OVERDUE, "dropped-jobs-publish-nothing", 4)
+def an_expired_store_is_published(patch: Patch) -> None:
+    def published(setting: Setting, before: State, action: Any, after: State) -> State:
+        job = job_with(before, action.job)
+        host = after.host
+        for pair in job.pairs if job is not None and job.direction == STORE else ():
+            host = report.publish(host, pair.destination, pair.key)
+        return after._replace(host=host)
+
+    changed(patch, act.Expire, published)
+
+
+@planted("vLLM PR 46289: pins released while the copy runs", PINNING_UNTIL, OVERDUE, "fence-before-reuse", 9)
+def an_expired_copy_is_not_fenced(patch: Patch) -> None:
+    patch.setattr("kvmodel.policy.still_flushed", lambda state: ())
+
+
+@planted("DESIGN 3: expired, and abandoned again", PINNING_UNTIL, OVERDUE, "owners-account-for-references", 5)
+def a_reset_abandons_what_has_expired(patch: Patch) -> None:
+    patch.setattr(
+        "kvmodel.rules.reset_pinning.jobs_reset",
+        lambda contract, state, tiers: state._replace(jobs=tuple(job._replace(view=ABANDONED) for job in state.jobs)),
+    )
+
+
+@planted(
+    "DESIGN 3: nobody looks at the clock",
+    PINNING_UNTIL,
+    OVERDUE._replace(losses=1, expiries=0),
+    "work-remaining-keeps-the-engine-stepping",
+    8,
+)
+def nothing_ever_expires(patch: Patch) -> None:
+    patch.setattr("kvmodel.rules.expire.is_outstanding", lambda job: False)
 
 
 # Ordering.

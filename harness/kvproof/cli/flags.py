@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from kvmodel.contract import ADMISSIONS, DEPTHS, DISCIPLINES, REPORTS, STORE_MODES, Discipline
+from kvmodel.contract import ADMISSIONS, DEADLINES, DEPTHS, DISCIPLINES, REPORTS, STORE_MODES, Discipline
 from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
 from kvproof.budget import parse_budget
@@ -168,6 +168,13 @@ def add_selection(parser: Parser) -> None:
         help="with room for the whole prompt, or for what is loaded alone (else as planned)",
     )
     add(
+        "--deadline",
+        metavar="|".join(DEADLINES),
+        action=_Once,
+        type=_word("deadline", DEADLINES),
+        help="what becomes of a job that is not reported (else as planned)",
+    )
+    add(
         "--reports",
         metavar="|".join(REPORTS),
         action=_Once,
@@ -217,6 +224,7 @@ def selection(arguments: argparse.Namespace, engines: tuple[str, ...] = ()) -> S
         depth=None if arguments.depth is None else int(arguments.depth),
         admission=arguments.admission,
         reports=arguments.reports,
+        deadline=arguments.deadline,
         seed=arguments.seed,
         known=tuple(read_known(Path(arguments.known))) if arguments.known else (),
     )

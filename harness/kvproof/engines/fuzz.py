@@ -112,7 +112,7 @@ def _failure(job: Job, cls: type[Lockstep], cut: Cut) -> Failure:
     modes = ["lazy"] * cls.contract.lazy + ["first"] * (cls.contract.output_from == "first")
     modes += ["depth"] * (cls.contract.depth == 2)
     modes += ["partial"] * cls.contract.partial
-    modes += ["marks"] * cls.contract.marks
+    modes += ["marks"] * cls.contract.marks + ["deadline"] * cls.contract.expires
     variant = Variant("+".join((job.scope_name, *modes)), cls.scope, cls.contract)
     found = run.divergence or divergence
     return failure_of(variant, job.target, job.engine, job.device, shorter, found, run.notes, minimal, remark)

@@ -149,7 +149,7 @@ def _switching_often() -> Iterator[None]:
 
 def _setting(chance: random.Random, contract: Contract, episode: int, device: str) -> Setting:
     """Sizes at random; the modes take turns, so that each has its part of the plan."""
-    modes = turns(contract)
+    modes = [mode._replace(deadline="none") for mode in turns(contract)]
     for field in ("store_mode", "output_from", "depth", "admission", "reports"):
         if getattr(contract, field) != Contract._field_defaults[field]:
             modes = [mode for mode in modes if getattr(mode, field) == getattr(contract, field)]

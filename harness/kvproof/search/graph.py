@@ -225,4 +225,6 @@ def _label(action: Action) -> tuple[object, ...]:
         return ("Report", action.worker)
     if isinstance(action, act.ReportMark):
         return ("ReportMark", action.worker, action.stream)
+    if isinstance(action, act.Expire):
+        return ("Expire",)
     return act.key(action)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
-from kvmodel.contract import ADMISSIONS, DEPTHS, OUTPUT_FROM, REPORTS, STORE_MODES, Contract
+from kvmodel.contract import ADMISSIONS, DEADLINES, DEPTHS, OUTPUT_FROM, REPORTS, STORE_MODES, Contract
 from kvmodel.scope import Scope
 from kvmodel.tiers import TIERS
 
@@ -94,6 +94,14 @@ def _windowed(scope: Scope) -> Scope:
     return sizes._replace(decode=2, window=1)
 
 
+def _expiring(variant: Variant) -> Variant:
+    """A deadline that passes early once, and once because a report is lost."""
+    prompts = tuple([prompt[0] for prompt in variant.scope.prompts])
+    sizes = variant.scope._replace(device_blocks=1 + variant.scope.decode, prompts=prompts)
+    scope = sizes._replace(losses=1, expiries=1, aborts=False)
+    return variant._replace(contract=variant.contract._replace(deadline="expire"), scope=scope)
+
+
 MODES: Mapping[str, Change] = {
     "lazy": _contract(lambda contract: contract._replace(store_mode="lazy")),
     "first": _contract(lambda contract: contract._replace(output_from="first")),
@@ -111,6 +119,7 @@ MODES: Mapping[str, Change] = {
     "resets": _scope(lambda scope: scope._replace(resets=2)),
     "duplicates": _scope(lambda scope: scope._replace(duplicates=1)),
     "losses": _scope(lambda scope: scope._replace(losses=1)),
+    "expiry": _expiring,
     "forgeries": _scope(lambda scope: scope._replace(forgeries=1)),
     "failures": _scope(lambda scope: scope._replace(failures=1, aborts=False)),
     "partial-failures": _scope(_partly_failing),
@@ -165,6 +174,7 @@ def turns(contract: Contract) -> list[Contract]:
             depth=DEPTHS[(first + second + flip) % 2],
             admission=ADMISSIONS[(second + flip) % 2],
             reports=REPORTS[(first + flip) % 2],
+            deadline=DEADLINES[(first + second) % 2],
         )
         for flip in range(2)
         for first, store in enumerate(STORE_MODES)

@@ -27,7 +27,7 @@ def pairs_of(state: State, action: Action) -> list[Label]:
             job = oldest_copy(state, worker, stream)
             part = "whole" if position is None else "part"
             return [(name, part) if job is None else (name, part, *_job(job))]
-        case act.Report(_, number) | act.LoseReport(_, number) | act.DuplicateReport(_, number):
+        case act.Report(_, number) | act.LoseReport(_, number) | act.DuplicateReport(_, number) | act.Expire(number):
             found = job_with(state, number)
             return [(name, "gone") if found is None else (name, *_job(found))]
         case act.ReportMark(worker, stream, mark):

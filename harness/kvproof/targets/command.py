@@ -91,6 +91,7 @@ VERBS: Mapping[str, tuple[Parameter, ...]] = {
     "handle_output": (),
     # all of that which needs nobody to ask for it, until nothing is left to do
     "drain": (),
+    "expire": (_JOB,),
     # the environment's faults
     "fail_copy": (_WORKER, _COPIES),
     "fail_block": (_WORKER, _COPIES, Parameter("position")),
@@ -205,6 +206,8 @@ def describe(command: Command, scope: Scope) -> str:
             return f"run w{args[0]} {args[1]}"
         case "report":
             return f"report w{args[0]} job {args[1]}"
+        case "expire":
+            return f"let job {args[0]} expire"
         case "report_all":
             return f"report w{args[0]} all"
         case "fail_copy":

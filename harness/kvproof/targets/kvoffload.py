@@ -51,6 +51,9 @@ _STREAMS = {Stream.COMPUTE: 0, Stream.STORE: 1, Stream.LOAD: 2}
 _DIRECTIONS = {Direction.STORE: STORE, Direction.LOAD: LOAD}
 _VIEWS = {JobState.LIVE: LIVE, JobState.ABANDONED: ABANDONED}
 _ABSENT = ModelRequest(ABSENT)
+PATIENCE_S = 60.0
+"""The deadline of transfers, where they have one. Nothing here looks at a clock: commands say when it has passed."""
+
 NEVER_ISSUED = 7
 """How far beyond the next job id a forged completion is."""
 
@@ -71,6 +74,7 @@ def config_of(setting: Setting) -> Config:
         reports=contract.reports,
         repeats=scope.repeats,
         window=scope.window,
+        deadline=PATIENCE_S if contract.expires else None,
     )
 
 
@@ -246,6 +250,10 @@ class KVOffload:
     def _reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers = "all") -> Answer:
         return Answer(self.engine.reset(meaning, requests, tiers))
 
+    def _expire(self, job: int) -> Answer:
+        self.engine.expire(job)
+        return Answer()
+
     def _fail_copy(self, worker: int, stream: str) -> Answer:
         return self._fail(worker, stream, None)
 
@@ -311,6 +319,7 @@ class KVOffload:
         "preempt": _preempt,
         "abort": _abort,
         "reset": _reset,
+        "expire": _expire,
         "fail_copy": _fail_copy,
         "fail_block": _fail_block,
         "duplicate_report": _duplicate_report,

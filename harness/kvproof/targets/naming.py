@@ -9,7 +9,7 @@ from kvmodel import actions as act
 from kvmodel.request import PHASES
 from kvmodel.state import job_with
 from kvmodel.streams import STREAMS, oldest_compute, oldest_copy
-from kvmodel.transfer_job import ABANDONED, LAUNCHED, STORE
+from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LAUNCHED, STORE
 from kvproof.targets.command import Command, request_name
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.side_by_side import as_state, choice_words, sides
@@ -211,12 +211,13 @@ def _miscompleted_job(number: int, after: State, jobs: tuple[JobView, ...]) -> t
 
 
 def _dropped(machine: Machine, after: State, view: View) -> tuple[str, str] | None:
-    """Under pinning nothing but its job keeps a block from others while it is copied: no job is dropped before."""
+    """Under pinning nothing but its job keeps a block from others while it is copied: no job is dropped before, but for
+    those that expired, which are fenced."""
     if view.jobs is None or not machine.setting.contract.pins:
         return None
     seen = {job.id for job in view.jobs}
     for job in after.jobs:
-        if job.id not in seen and LAUNCHED in job.progress:
+        if job.id not in seen and job.view != FORGOTTEN and LAUNCHED in job.progress:
             return (
                 "no-use-after-free",
                 f"Job {job.id} is dropped while it copies: nothing keeps its blocks from others.",

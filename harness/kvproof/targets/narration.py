@@ -69,6 +69,9 @@ def _words(machine: Machine, before: State, action: Action, after: State) -> str
             torn = [p.destination for at, p in enumerate(failed.pairs) if position is None or at == position]
             letter = "h" if failed.direction == STORE else "d"
             return f"job {failed.id} fails on w{worker}, {_blocks(letter, tuple(torn))} torn"
+        case act.Expire(number):
+            overdue = job_with(before, number)
+            return "" if overdue is None else f"{VIEWS[overdue.view]}, cleaned up as a failure"
         case act.Report(_, number):
             reported = job_with(before, number)
             if reported is None:

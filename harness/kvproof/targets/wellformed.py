@@ -57,6 +57,8 @@ def oddity_of_offers(setting: Setting, offers: frozenset[tuple[object, ...]]) ->
 def _action(setting: Setting, action: object) -> None:
     scope = setting.scope
     device, host = scope.device_blocks, scope.host_blocks
+    if isinstance(action, act.Expire):
+        _numbers((action.job,), None, "job")
     if "worker" in getattr(action, "_fields", ()):
         _numbers((getattr(action, "worker", None),), scope.workers, "worker")
     request = getattr(action, "request", None)

@@ -57,6 +57,8 @@ def command_of(action: Action) -> Command:
             return Command("preempt_pressure")
         case act.Reset(meaning, requests, tiers):
             return Command("reset", (meaning, requests) if tiers == "all" else (meaning, requests, tiers))
+        case act.Expire(job):
+            return Command("expire", (job,))
         case act.FailCopy(worker, stream, None):
             return Command("fail_copy", (worker, STREAMS[stream]))
         case act.FailCopy(worker, stream, position):
@@ -98,6 +100,8 @@ def action_of(machine: Machine, state: State, command: Command) -> Action | None
             return None if victim is None else act.PreemptUnderPressure(victim)
         case "reset":
             return act.Reset(cast(Meaning, args[0]), cast(act.Survivors, args[1]), cast(Tiers, tiers_of(command)))
+        case "expire":
+            return act.Expire(int(args[0]))
         case "fail_copy":
             return act.FailCopy(int(args[0]), STREAMS.index(str(args[1])))
         case "fail_block":

@@ -79,9 +79,3 @@ class FencingConnector(TransferConnector):
             request.jobs.difference_update([job.id for job in forgotten])
         self._clear_caches(device, tiers)
         return meaning == "evict" or not any(request.table for request in requests)
-
-    def _forget(self, job: TransferJob) -> None:
-        """The job holds and publishes nothing any more; until it has run everywhere, launches wait for it."""
-        self._disown(job)
-        job.state = JobState.FORGOTTEN
-        job.flush_ordered = True

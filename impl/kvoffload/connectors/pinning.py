@@ -1,7 +1,9 @@
 """Pinning: a job references the blocks on both sides of its copies until every worker has reported it.
 
-So no block can be reused under a copy, and no launch ever waits for one. A reset cannot take blocks from copies that
-run: it abandons the jobs, answers False, and lets them drain (vLLM PR 39726, SimpleCPUOffloadConnector).
+So no block can be reused under a copy, and no launch ever waits for one; except for copies of transfers that expired,
+which cannot be stopped, and must not hold their blocks for ever: launches wait for those as under fencing.
+A reset cannot take blocks from copies that run: it abandons the jobs, answers False, and lets them drain (PR 39726 of
+vLLM, SimpleCPUOffloadConnector).
 """
 
 from collections.abc import Collection, Sequence
@@ -30,7 +32,8 @@ class PinningConnector(TransferConnector):
     def _fence(
         self, shares: Sequence[PlannedShare], stores: Sequence[Pair], loads: Sequence[Pair]
     ) -> tuple[JobId, ...]:
-        return ()
+        """Transfers that expired are all that does not own what it touches."""
+        return tuple([job.id for job in self.jobs.values() if job.flush_ordered])
 
     def _store_for(self, request: Request | None) -> RequestId | None:
         return None
@@ -47,9 +50,10 @@ class PinningConnector(TransferConnector):
         """True if and only if nothing holds a block of these tiers: every transfer does, whichever way it goes, and on
         the device every request that survived with its table."""
         device = self._device()
-        for job in self.jobs.values():
+        outstanding = [job for job in self.jobs.values() if job.state is not JobState.FORGOTTEN]
+        for job in outstanding:
             if job.publishes_in(tiers):
                 job.state = JobState.ABANDONED
         self._clear_caches(device, tiers)
         survivors = tiers != "host" and any(request.table for request in requests)
-        return not self.jobs and not survivors
+        return not outstanding and not survivors

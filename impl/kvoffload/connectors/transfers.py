@@ -10,7 +10,7 @@ from kvoffload.cache_events import CacheEvent, journal_of
 from kvoffload.completions import marks, per_job
 from kvoffload.config import Config
 from kvoffload.connector import Connector, ConnectorOutput, SchedulerOutput, Settled
-from kvoffload.errors import NotBound
+from kvoffload.errors import NotBound, NotOutstanding
 from kvoffload.ids import Block, Failures, JobId, Key, Pair, RequestId, Tiers, WorkerRank
 from kvoffload.operations import Tier
 from kvoffload.plan import LaunchPlan, PlannedCopy, PlannedShare
@@ -167,6 +167,19 @@ class TransferConnector(Connector):
         news = marks.passed(self.jobs, direction, worker, mark)
         return news, self.update_connector_output(worker, news, failed)
 
+    def expire(self, job: JobId) -> ConnectorOutput:
+        per_job.validate(self.jobs, (job,), {}, self.next_job)
+        overdue = self.jobs.get(job)
+        if overdue is None or not overdue.launched or overdue.state is JobState.FORGOTTEN:
+            raise NotOutstanding(f"job {job} is complete, dropped or not launched")
+        wanted = overdue.state is JobState.LIVE
+        overdue.failed.update(range(len(overdue.pairs)))
+        if wanted and overdue.direction is Direction.STORE:
+            self.storing.difference_update([pair.key for pair in overdue.missing])
+        self._forget(overdue)
+        settled = None if overdue.request is None else Settled(overdue.id, overdue.request, 0)
+        return self._failed(overdue, settled) if wanted else ConnectorOutput(settled)
+
     def request_preempted(self, request: Request) -> bool:
         load = self._load_of(request)
         if load is None:
@@ -246,6 +259,12 @@ class TransferConnector(Connector):
         for pair in job.missing:
             self.host.cache.withdraw(pair.source, pair.key)
         return ConnectorOutput(settled, unreadable=frozenset([pair.source for pair in job.missing]))
+
+    def _forget(self, job: TransferJob) -> None:
+        """The job holds and publishes nothing any more; until it has run everywhere, launches wait for it."""
+        self._disown(job)
+        job.state = JobState.FORGOTTEN
+        job.flush_ordered = True
 
     def _load_of(self, request: Request) -> TransferJob | None:
         """The load that a LOADING request waits for; None if that is complete, or in any other phase."""

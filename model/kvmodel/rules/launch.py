@@ -2,7 +2,7 @@
 
 from kvmodel import actions, policy
 from kvmodel.block_pool import take, touch
-from kvmodel.fence import required_flush
+from kvmodel.fence import required_flush, still_flushed
 from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
 from kvmodel.launched_step import Share, Step, reach
@@ -88,9 +88,11 @@ def _check_choice(setting: Setting, state: State, choice: actions.Launching) -> 
             live.add(pair.key)
             taken.add(pair.destination)
     if setting.contract.pins:
-        return
-    tables = tuple([(state.requests[number].table[:end], start) for number, start, end in choice.computes])
-    missing = set(required_flush(state, tables, tuple([pairs for _, pairs in choice.stores]))) - set(choice.flush)
+        required = still_flushed(state)
+    else:
+        tables = tuple([(state.requests[number].table[:end], start) for number, start, end in choice.computes])
+        required = required_flush(state, tables, tuple([pairs for _, pairs in choice.stores]))
+    missing = set(required) - set(choice.flush)
     if missing:
         raise Forbidden(
             "fence-before-reuse", f"job {min(missing)} is not flushed although the launch touches its blocks"

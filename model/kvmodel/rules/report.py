@@ -86,13 +86,13 @@ def completed(setting: Setting, state: State, job: Job) -> State:
             pool = publish(pool, pair.destination, pair.key)
         state = state._replace(host=pool) if job.direction == STORE else state._replace(device=pool)
     if job.request != NONE:
-        state = _request_served(state, job)
+        state = request_served(state, job, len(intact_pairs(job)))
     state = released_by_job(setting.contract, state, job)
     return failure_faced(setting, state, job, failed_positions(job)) if job.failed and is_live(job) else state
 
 
-def _request_served(state: State, job: Job) -> State:
-    """The request no longer waits for the job; a load has computed blocks for it, or lets it drain."""
+def request_served(state: State, job: Job, loaded: int) -> State:
+    """The request no longer waits for the job; a load has computed `loaded` blocks for it, or lets it drain."""
     request = state.requests[job.request]
     if job.id not in request.jobs:
         return state
@@ -103,7 +103,7 @@ def _request_served(state: State, job: Job) -> State:
             device=release(state.device, request.table),
         )
     if job.direction == LOAD:
-        request = request._replace(computed=request.computed + len(intact_pairs(job)))
+        request = request._replace(computed=request.computed + loaded)
     return state._replace(requests=with_request(state, job.request, request))
 
 

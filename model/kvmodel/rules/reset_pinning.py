@@ -28,8 +28,12 @@ def has_survivors(state: State) -> bool:
 
 
 def jobs_reset(contract: Contract, state: State, tiers: Tiers) -> State:
-    """Every job that would publish in these tiers, and that the reset's requests did not cancel, is abandoned."""
-    jobs = [job._replace(view=ABANDONED) if publishes_into(job, tiers) else job for job in state.jobs]
+    """Every job that would publish in these tiers, and that the reset's requests did not cancel, is abandoned; what has
+    expired stays forgotten."""
+    jobs = [
+        job._replace(view=ABANDONED) if job.view != FORGOTTEN and publishes_into(job, tiers) else job
+        for job in state.jobs
+    ]
     return state._replace(jobs=tuple(jobs))
 
 

@@ -6,10 +6,10 @@ from kvmodel.policy import is_being_stored
 from kvmodel.prefix_cache import is_cached
 from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
-from kvmodel.state import State, job_with
-from kvmodel.transfer_job import LIVE, STORE, Job, failed_positions
+from kvmodel.state import State
+from kvmodel.transfer_job import STORE, Job
 from kvspecs.property import Broken, LivenessProperty, Property
-from kvspecs.safety.completions import reported_now
+from kvspecs.safety.completions import FAILURES, failed_now
 
 
 def goal(setting: Setting, state: State) -> bool:
@@ -33,8 +33,8 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
     """A launch moves a request's cursor only over blocks that the host has or that are on their way there: what the
     cursor has passed is not offered again, so the goal cannot see it (vLLM PR 46972: a cursor that ran ahead). A store
     that failed was not refused: whoever has passed over what it carried steps back, and offers it again."""
-    for job in reported_now(before, action):
-        broken = _given_up(setting, job, after)
+    for job, positions in failed_now(before, action, after):
+        broken = _given_up(setting, job, positions, after)
         if broken:
             return broken
     if not isinstance(action, Launch):
@@ -48,10 +48,10 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
     return None
 
 
-def _given_up(setting: Setting, job: Job, after: State) -> Broken:
-    if job.direction != STORE or job.view != LIVE or not job.failed or job_with(after, job.id):
+def _given_up(setting: Setting, job: Job, positions: frozenset[int], after: State) -> Broken:
+    if job.direction != STORE:
         return None
-    failed = {job.pairs[position].key for position in failed_positions(job)}
+    failed = {job.pairs[position].key for position in positions}
     for number, request in enumerate(after.requests):
         for key in setting.total_keys[number][: request.stored]:
             if key in failed and request.phase == RUNNING and not is_cached(after.host, key):
@@ -68,7 +68,5 @@ PROPERTY = LivenessProperty(
     without=frozenset({"Finish", "PreemptUnderPressure"}),
 )
 
-PASSED_OVER = Property(
-    PROPERTY.name, PROPERTY.sentence, on_step=on_step, actions=frozenset({"Launch", "Report", "ReportMark"})
-)
+PASSED_OVER = Property(PROPERTY.name, PROPERTY.sentence, on_step=on_step, actions=FAILURES | {"Launch"})
 """The same, where one step breaks it for good."""

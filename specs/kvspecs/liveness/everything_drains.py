@@ -11,7 +11,7 @@ def goal(setting: Setting, state: State) -> bool:
     """No job is left, no step, and no reference: except what a stuck job and the requests waiting for it keep."""
     if state.steps or not every_request_is_done(setting, state):
         return False
-    if any(not is_stuck(job) for job in state.jobs):
+    if any(not is_stuck(setting, job) for job in state.jobs):
         return False
     return bool(state.jobs) or not (any(state.device.refs) or any(state.host.refs))
 

@@ -1,4 +1,7 @@
-"""What waits for a report that will never come: liveness goals exempt exactly this, and nothing else."""
+"""What waits for a report that will never come: liveness goals exempt exactly this, and nothing else.
+
+With a deadline nothing is exempt: what will never be reported expires.
+"""
 
 from kvmodel.owners import holding_of_job
 from kvmodel.policy import hits
@@ -8,9 +11,9 @@ from kvmodel.state import State
 from kvmodel.transfer_job import FORGOTTEN, LOST, Job
 
 
-def is_stuck(job: Job) -> bool:
-    """The job can never be completed, and the scheduler has not dropped it."""
-    return LOST in job.progress and job.view != FORGOTTEN
+def is_stuck(setting: Setting, job: Job) -> bool:
+    """The job can never be completed, nobody will clean it up, and the scheduler has not dropped it."""
+    return LOST in job.progress and job.view != FORGOTTEN and not setting.contract.expires
 
 
 def waits_for_lost(setting: Setting, state: State, number: int) -> bool:
@@ -18,7 +21,7 @@ def waits_for_lost(setting: Setting, state: State, number: int) -> bool:
 
     Blocks that it shares with them, in its table or as hits, it need not wait for.
     """
-    stuck = [job for job in state.jobs if is_stuck(job)]
+    stuck = [job for job in state.jobs if is_stuck(setting, job)]
     return bool(stuck) and number in _waiting(setting, state, stuck)
 
 

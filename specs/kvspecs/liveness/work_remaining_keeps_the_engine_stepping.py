@@ -15,7 +15,7 @@ def stands_still(setting: Setting, state: State, offered: frozenset[str]) -> Bro
         if request.phase not in (ABSENT, DONE) and not waits_for_lost(setting, state, number):
             return f"request {number} is not done, and nothing more will happen"
     for job in state.jobs:
-        if not is_stuck(job):
+        if not is_stuck(setting, job):
             return f"job {job.id} is not done, and nothing more will happen"
     if state.steps:
         return f"the output of step {state.steps[0].id} is not handled, and nothing more will happen"

@@ -33,7 +33,7 @@ class NotSpecified(ValueError):
 
 def check_specified(machine: Machine) -> None:
     """Raises NotSpecified for what the specification lacks: depth 2, copies that fail, resets of one tier, blocks at
-    several positions, windows, marks."""
+    several positions, windows, marks, deadlines."""
     contract, scope = machine.setting.contract, machine.setting.scope
     if contract.depth > 1:
         raise NotSpecified(f"depth {contract.depth} is not in the specification; it has depth 1")
@@ -45,6 +45,8 @@ def check_specified(machine: Machine) -> None:
         raise NotSpecified("blocks at several positions of one table are not in the specification")
     if scope.window:
         raise NotSpecified("sliding windows are not in the specification")
+    if contract.expires:
+        raise NotSpecified("deadlines are not in the specification; it waits for what does not come")
     if contract.marks:
         raise NotSpecified("reports of marks are not in the specification; it has reports of single jobs")
 

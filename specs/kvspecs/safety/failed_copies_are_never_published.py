@@ -2,28 +2,26 @@
 
 from kvmodel.actions import Action
 from kvmodel.setting import Setting
-from kvmodel.state import State, job_with
-from kvmodel.transfer_job import LIVE, LOAD, NONE, Job, failed_positions
+from kvmodel.state import State
+from kvmodel.transfer_job import LOAD, NONE, Job
 from kvspecs.property import Broken, Property
-from kvspecs.safety.completions import reported_now
+from kvspecs.safety.completions import FAILURES, failed_now
 
 
 def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
-    """Judged when a live job with a failed copy is completed: nothing of it that failed is published or counted as
-    loaded, and what could not be read is no longer offered."""
-    for job in reported_now(before, action):
-        if job.view == LIVE and job.failed and job_with(after, job.id) is None:
-            broken = _misused(setting, before, job, after)
-            if broken:
-                return broken
+    """Judged when a live job with a failed copy is completed, and when one expires, which fails as a whole: nothing of
+    it that failed is published or counted as loaded, and what could not be read is no longer offered."""
+    for job, bad in failed_now(before, action, after):
+        broken = _misused(setting, before, job, bad, after)
+        if broken:
+            return broken
     return None
 
 
-def _misused(setting: Setting, before: State, job: Job, after: State) -> Broken:
+def _misused(setting: Setting, before: State, job: Job, bad: frozenset[int], after: State) -> Broken:
     tier, old, new = (
         ("device", before.device, after.device) if job.direction == LOAD else ("host", before.host, after.host)
     )
-    bad = failed_positions(job)
     for position in sorted(bad):
         pair = job.pairs[position]
         name = setting.key_names[pair.key - 1]
@@ -43,8 +41,8 @@ def _counted(before: State, after: State, job: Job, intact: int) -> Broken:
 
 PROPERTY = Property(
     "failed-copies-are-never-published",
-    "What a copy failed to bring over, on any worker, is neither hit nor counted as loaded; what could not be read is "
-    "not offered again.",
+    "What a copy failed to bring over, on any worker or by its deadline, is neither hit nor counted as loaded; what "
+    "could not be read is not offered again.",
     on_step=on_step,
-    actions=frozenset({"Report", "ReportMark"}),
+    actions=FAILURES,
 )

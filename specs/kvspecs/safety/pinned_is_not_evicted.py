@@ -4,9 +4,9 @@ from kvmodel.actions import Action, Grow, Reset
 from kvmodel.block_pool import HOLE
 from kvmodel.setting import Setting
 from kvmodel.state import State
-from kvmodel.transfer_job import LIVE, LOAD, failed_positions
+from kvmodel.transfer_job import LOAD
 from kvspecs.property import Broken, Property
-from kvspecs.safety.completions import reported_now
+from kvspecs.safety.completions import failed_now
 
 
 def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
@@ -17,20 +17,20 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
             continue
         for block, key in enumerate(old.keys):
             if key and new.keys[block] != key and old.refs[block]:
-                if _is_withdrawn(before, action, tier, block) or _is_left(before, action, after, tier, block):
+                if _is_withdrawn(before, action, after, tier, block) or _is_left(before, action, after, tier, block):
                     continue
                 name = setting.key_names[key - 1]
                 return f"{tier} block {block} lost its key {name!r} while it had {old.refs[block]} references"
     return None
 
 
-def _is_withdrawn(before: State, action: Action, tier: str, block: int) -> bool:
+def _is_withdrawn(before: State, action: Action, after: State, tier: str, block: int) -> bool:
     """A load has just failed to read the host block: nobody is to hit it again (vLLM PR 49328)."""
     return tier == "host" and any(
         job.pairs[position].source == block
-        for job in reported_now(before, action)
-        if job.direction == LOAD and job.view == LIVE
-        for position in failed_positions(job)
+        for job, positions in failed_now(before, action, after)
+        if job.direction == LOAD
+        for position in positions
     )
 
 
