@@ -21,79 +21,15 @@ from kvspecs.proof.counting import COUNTS, Count, Union, fact_member, fact_union
 from kvspecs.proof.invariants import invariants_of
 from kvspecs.proof.logic import Term
 from kvspecs.proof.obligations import Obligation, obligations_of
-from kvspecs.proof.state import TABLES, Cardinalities, State, Vocabulary
+from kvspecs.proof.state import State, Vocabulary
+from kvspecs.proof.symbols import of_any_size
 
 ELEMENTS = "DHRWKJS"
 
-PHASE, (_ABSENT, _WAITING, _LOADING, _RUNNING, _DRAINING, _DONE) = z3.EnumSort(
-    "Phase", ("ABSENT", "WAITING", "LOADING", "RUNNING", "DRAINING", "DONE")
-)
-VIEW, (_LIVE, _ABANDONED, _FORGOTTEN, _GONE) = z3.EnumSort("View", ("LIVE", "ABANDONED", "FORGOTTEN", "GONE"))
-SORTS: Mapping[str, Any] = {
-    "D": z3.DeclareSort("DeviceBlock"),
-    "H": z3.DeclareSort("HostBlock"),
-    "R": z3.DeclareSort("Request"),
-    "W": z3.DeclareSort("Worker"),
-    "K": z3.DeclareSort("Key"),
-    "J": z3.IntSort(),
-    "S": z3.IntSort(),
-    "Z": z3.IntSort(),
-    "B": z3.BoolSort(),
-    "P": PHASE,
-    "V": VIEW,
-}
+SYMBOLS = of_any_size()
+SORTS = SYMBOLS.sorts
 
 TIMEOUT_MS = 20_000
-
-
-def vocabulary(discipline: Discipline) -> Vocabulary:
-    return Vocabulary(
-        discipline=discipline,
-        none=z3.Const("none", SORTS["K"]),
-        below=z3.Function("below", SORTS["K"], SORTS["K"], z3.BoolSort()),
-        in_prompt=z3.Function("in_prompt", SORTS["R"], SORTS["K"], z3.BoolSort()),
-        absent=_ABSENT,
-        waiting=_WAITING,
-        loading=_LOADING,
-        running=_RUNNING,
-        draining=_DRAINING,
-        done=_DONE,
-        live=_LIVE,
-        abandoned=_ABANDONED,
-        forgotten=_FORGOTTEN,
-        gone=_GONE,
-    )
-
-
-def symbol(name: str, arguments: str, value: str) -> Any:
-    """A function of z3 of which nothing is known; without arguments, a constant in the form of a function."""
-    if not arguments:
-        constant = z3.Const(name, SORTS[value])
-        return lambda: constant
-    return z3.Function(name, *(SORTS[sort] for sort in arguments), SORTS[value])
-
-
-def cardinalities(when: str) -> Cardinalities:
-    """Sizes of sets of which nothing is known but the facts."""
-    return Cardinalities(
-        **{name: z3.Function(f"{name}_{when}", SORTS[count.of], z3.IntSort()) for name, count in COUNTS.items()}
-    )
-
-
-def any_state() -> State:
-    """The state before an action: every table is a function of which nothing is known yet."""
-    tables = {name: symbol(name, arguments, value) for name, (arguments, value) in TABLES.items()}
-    return State(counts=cardinalities("before"), **tables)
-
-
-def any_parameters(action: Action) -> Mapping[str, Any]:
-    """Parameters of which nothing is known, by name: constants and functions."""
-    values: dict[str, Any] = {}
-    for name, signature in action.parameters.items():
-        arguments, arrow, value = signature.partition(">")
-        made = symbol(f"p_{name}", arguments if arrow else "", value if arrow else signature)
-        values[name] = made if arrow else made()
-    return values
 
 
 class Assumption(NamedTuple):
@@ -253,14 +189,14 @@ class Induction:
         action: Action,
         alter: Callable[[Vocabulary, State, Parameters, Effect], Effect] | None = None,
     ) -> None:
-        self.w = vocabulary(discipline)
+        self.w = SYMBOLS.vocabulary(discipline)
         self.action = action
-        self.before = any_state()
-        self.values = any_parameters(action)
+        self.before = SYMBOLS.state()
+        self.values = SYMBOLS.parameters(action)
         p = Parameters(self.values)
         effect = action.effect(self.w, self.before, p)
         self.effect = effect if alter is None else alter(self.w, self.before, p, effect)
-        self.after = replace(self.effect.after, counts=cardinalities("after"))
+        self.after = replace(self.effect.after, counts=SYMBOLS.cardinalities("after"))
         self.invariants = invariants_of(discipline)
         self.obligations = obligations_of(self.w, action, p, self.before, self.effect, self.after, self.invariants)
         self.assumptions = tuple(self._assumed())

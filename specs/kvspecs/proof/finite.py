@@ -1,0 +1,139 @@
+"""Finite scope: the same obligations where every sort has a few elements, and every quantifier is written out.
+
+Nothing is left to a choice of terms here: an obligation that fails parametrically and holds here lacks a term; one that
+fails here too is a counterexample to induction. And what is satisfiable here is not vacuous: each action can happen.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import z3
+
+from kvmodel.contract import Discipline
+from kvspecs.proof.action import Action, Effect, Parameters
+from kvspecs.proof.counting import COUNTS
+from kvspecs.proof.invariants import invariants_of
+from kvspecs.proof.logic import Term, one
+from kvspecs.proof.obligations import Obligation, obligations_of
+from kvspecs.proof.state import TABLES, Cardinalities, State, Vocabulary
+from kvspecs.proof.symbols import of_sizes
+
+SIZES: Mapping[str, int] = {"D": 2, "H": 2, "R": 2, "W": 2, "K": 3, "J": 3, "S": 2}
+
+TIMEOUT_MS = 60_000
+
+Alter = Callable[[Vocabulary, State, Parameters, Effect], Effect]
+
+
+class Outcome(NamedTuple):
+    """What became of one obligation: `proved`, `counterexample` or `unknown`; the solver's seconds; and the model."""
+
+    obligation: Obligation
+    verdict: str
+    seconds: float
+    model: Any = None
+
+
+def counted(w: Vocabulary, s: State, elements: Mapping[str, Sequence[Term]]) -> Cardinalities:
+    """The cardinalities as sums over all elements."""
+
+    def size(name: str) -> Callable[[Term], Term]:
+        count = COUNTS[name]
+        return lambda block: sum(one(count.member(w, s, x, block)) for x in elements[count.counted])
+
+    return Cardinalities(**{name: size(name) for name in COUNTS})
+
+
+class FiniteInduction:
+    """The obligations of one action where sorts have these sizes. `alter` changes its effect: a bug, on purpose."""
+
+    def __init__(
+        self, discipline: Discipline, action: Action, alter: Alter | None = None, sizes: Mapping[str, int] = SIZES
+    ) -> None:
+        symbols, self.elements = of_sizes(tuple(sorted(sizes.items())))
+        self.w = symbols.vocabulary(discipline)
+        self.action = action
+        bare = symbols.state()
+        self.before = replace(bare, counts=counted(self.w, bare, self.elements))
+        self.values = symbols.parameters(action)
+        p = Parameters(self.values)
+        effect = action.effect(self.w, self.before, p)
+        self.effect = effect if alter is None else alter(self.w, self.before, p, effect)
+        self.after = replace(self.effect.after, counts=counted(self.w, self.effect.after, self.elements))
+        self.invariants = invariants_of(discipline)
+        self.obligations = obligations_of(
+            self.w, action, p, self.before, self.effect, self.after, self.invariants
+        )
+        self._jobs = sizes["J"]
+        self._steps = sizes["S"]
+
+    def tuples(self, sorts: str) -> Iterator[tuple[Term, ...]]:
+        return itertools.product(*(self.elements[sort] for sort in sorts))
+
+    def hypotheses(self) -> list[Term]:
+        """The invariants before, the guard, and that all ids are among those that there are."""
+        found: list[Term] = []
+        for invariant in self.invariants:
+            found += [invariant.formula(self.w, self.before, *terms) for terms in self.tuples(invariant.sorts)]
+        for clause in self.effect.guard:
+            found += [clause.formula(*terms) for terms in self.tuples(clause.sorts)]
+        return found + list(self._within())
+
+    def _within(self) -> Iterator[Term]:
+        for name, (arguments, value) in TABLES.items():
+            for terms in self.tuples(arguments) if value in "JS" else ():
+                yield self._is_id(value, getattr(self.before, name)(*terms))
+        yield self.after.next_job() <= self._jobs
+        for name, signature in self.action.parameters.items():
+            arguments, arrow, value = signature.partition(">")
+            if not arrow and signature in "JS":
+                yield self._is_id(signature, self.values[name])
+            elif arrow and value in "JS":
+                for terms in self.tuples(arguments):
+                    yield self._is_id(value, self.values[name](*terms))
+
+    def _is_id(self, sort: str, term: Term) -> Term:
+        least, most = (0, self._jobs) if sort == "J" else (-1, self._steps - 1)
+        return z3.And(term >= least, term <= most)
+
+    def solver(self, seed: int = 0) -> Any:
+        solver = z3.Solver()
+        solver.set("random_seed", seed)
+        solver.set("timeout", TIMEOUT_MS)
+        solver.add(self.hypotheses())
+        return solver
+
+    def fails(self, obligation: Obligation) -> Term:
+        """The obligation does not hold for some elements."""
+        denied = [_negated(obligation.formula(*terms)) for terms in self.tuples(obligation.sorts)]
+        return z3.Or(denied)
+
+    def prove(self, wanted: Callable[[Obligation], bool] = lambda o: True, seed: int = 0) -> Iterator[Outcome]:
+        """Every wanted obligation, with what became of it."""
+        solver = self.solver(seed)
+        for obligation in self.obligations:
+            if not wanted(obligation):
+                continue
+            started = time.monotonic()
+            solver.push()
+            solver.add(self.fails(obligation))
+            answer = str(solver.check())
+            model = solver.model() if answer == "sat" else None
+            solver.pop()
+            verdict = {"unsat": "proved", "sat": "counterexample"}.get(answer, "unknown")
+            yield Outcome(obligation, verdict, time.monotonic() - started, model)
+
+    def can_happen(self, seed: int = 0, also: Sequence[Term] = ()) -> Any:
+        """A model of a state in which the action can happen and the invariants hold, or None."""
+        solver = self.solver(seed)
+        solver.add(*also)
+        return solver.model() if str(solver.check()) == "sat" else None
+
+
+def _negated(formula: Term) -> Term:
+    return (not formula) if isinstance(formula, bool) else z3.Not(formula)
+
+
