@@ -84,19 +84,20 @@ class FiniteInduction:
 
     def _within(self) -> Iterator[Term]:
         for name, (arguments, value) in TABLES.items():
-            for terms in self.tuples(arguments) if value in "JS" else ():
+            for terms in self.tuples(arguments) if value in "JS" and arguments else ():
                 yield self._is_id(value, getattr(self.before, name)(*terms))
+        yield self._is_id("S", self.before.awaited())
         yield self.after.next_job() <= self._jobs
         for name, signature in self.action.parameters.items():
             arguments, arrow, value = signature.partition(">")
-            if not arrow and signature in "JS":
+            if not arrow and signature in "JS" and name != "until":  # which is an id that is not given out
                 yield self._is_id(signature, self.values[name])
             elif arrow and value in "JS":
                 for terms in self.tuples(arguments):
                     yield self._is_id(value, self.values[name](*terms))
 
     def _is_id(self, sort: str, term: Term) -> Term:
-        least, most = (0, self._jobs) if sort == "J" else (-1, self._steps - 1)
+        least, most = (0, self._jobs - 1) if sort == "J" else (-1, self._steps - 1)
         return z3.And(term >= least, term <= most)
 
     def solver(self, seed: int = 0) -> Any:

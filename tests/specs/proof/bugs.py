@@ -1,0 +1,297 @@
+"""Bugs of the specification: one guard or one update of an action, wrong. Each fails an obligation that is named here.
+
+`python -m tests.specs.proof.bugs` runs each parametrically and at the finite scope, and prints a line for each.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from kvmodel.contract import DISCIPLINES, Discipline
+from kvspecs.proof.action import Action, Effect, Parameters
+from kvspecs.proof.actions import actions_of
+from kvspecs.proof.finite import FiniteInduction
+from kvspecs.proof.logic import all_of, no, one, pick
+from kvspecs.proof.parametric import Induction
+from kvspecs.proof.state import State, Vocabulary
+
+Alter = Callable[[Vocabulary, State, Parameters, Effect], Effect]
+
+BOTH = DISCIPLINES
+PINNING: tuple[Discipline, ...] = ("pinning",)
+FENCING: tuple[Discipline, ...] = ("fencing",)
+
+
+class Bug(NamedTuple):
+    """One wrong line. `fails` is the obligation that finds it; empty: none does, and `why` says why the line is not
+    needed for safety."""
+
+    name: str
+    disciplines: tuple[Discipline, ...]
+    action: str
+    alter: Alter
+    fails: str = ""
+    why: str = ""
+
+
+def without(clause: str) -> Alter:
+    """The guard lacks a clause."""
+
+    def alter(w: Vocabulary, s: State, p: Parameters, effect: Effect) -> Effect:
+        kept = tuple(c for c in effect.guard if c.name != clause)
+        assert len(kept) < len(effect.guard), clause
+        return replace(effect, guard=kept)
+
+    return alter
+
+
+def untouched(*tables: str) -> Alter:
+    """The action forgets to change these tables."""
+
+    def alter(w: Vocabulary, s: State, p: Parameters, effect: Effect) -> Effect:
+        return effect.then(**{name: getattr(s, name) for name in tables})
+
+    return alter
+
+
+def changing(**tables: Callable[[Vocabulary, State, Parameters, State], Any]) -> Alter:
+    """The action changes tables in another way: each is a function of the state before, and of the one after."""
+
+    def alter(w: Vocabulary, s: State, p: Parameters, effect: Effect) -> Effect:
+        return effect.then(**{name: made(w, s, p, effect.after) for name, made in tables.items()})
+
+    return alter
+
+
+def _unpinned_targets(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda d: t.device_refs(d) - one(p.target(d))
+
+
+def _freed_in_flight(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda d: t.device_refs(d) - s.counts.launched(d)
+
+
+def _freed_on_host_in_flight(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda h: t.host_refs(h) - s.counts.host_launched(h)
+
+
+def _published_though_abandoned(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda h: pick(all_of(no(s.is_load(p.j)), s.job_host(p.j, h)), s.carries(p.j, h), s.host_key(h))
+
+
+BUGS: tuple[Bug, ...] = (
+    # what requests take, and let go
+    Bug("grow-takes-held-blocks", BOTH, "Grow", without("fresh-is-free"), "pinned-device-key-stays"),
+    Bug("grow-keeps-key", BOTH, "Grow", untouched("device_key"), "cached-as-it-stands"),
+    Bug("grow-without-key", BOTH, "Grow", without("fresh-has-key"), "table-phase"),
+    Bug("grow-while-waiting", BOTH, "Grow", without("runs"), "table-phase"),
+    Bug("lookup-does-not-pin", BOTH, "Lookup", untouched("device_refs"), "device-owned"),
+    Bug("lookup-does-not-pin-on-host", BOTH, "Lookup", untouched("host_refs"), "host-owned"),
+    Bug("lookup-pins-and-leaves-it-in-queue", BOTH, "Lookup", untouched("device_queued"), "device-queue"),
+    Bug("lookup-hits-what-is-not-cached", BOTH, "Lookup", without("hit-is-cached"), "pinned-is-cached"),
+    Bug("lookup-with-gap", BOTH, "Lookup", without("device-prefix"), "device-prefix"),
+    Bug("lookup-with-gap-on-host", BOTH, "Lookup", without("host-prefix"), "host-prefix"),
+    Bug("lookup-of-host-before-device", BOTH, "Lookup", without("host-after-device"), "host-after-device"),
+    Bug("release-forgets-refs", BOTH, "ReleaseLookup", untouched("device_refs", "device_queued"), "device-owned"),
+    Bug("abort-leaks-pins", BOTH, "AbortWaiting", untouched("host_refs", "host_queued"), "host-owned"),
+    Bug("admit-hits-what-is-not-cached", BOTH, "Admit", without("hit-is-cached"), "computed-in-table"),
+    Bug("admit-takes-held-blocks", BOTH, "Admit", without("fresh-is-free"), "device-owned"),
+    Bug("admit-counts-fresh-as-computed", BOTH, "Admit", untouched("computed"), "cached-as-it-stands"),
+    Bug("admit-leaks-unused-pins", BOTH, "Admit", untouched("host_refs"), "host-owned"),
+    Bug("load-does-not-own-its-target", PINNING, "AdmitWithLoad", changing(device_refs=_unpinned_targets), "device-owned"),
+    Bug("load-does-not-own-its-source", BOTH, "AdmitWithLoad", untouched("host_refs"), "host-owned"),
+    Bug("load-id-is-given-again", BOTH, "AdmitWithLoad", untouched("next_job"), "issued"),
+    Bug("load-of-what-is-not-cached", BOTH, "AdmitWithLoad", without("loaded-is-cached"), "", "what is loaded goes into a block that has its key"),
+    Bug("load-into-another-block", BOTH, "AdmitWithLoad", without("loaded-goes-into-fresh"), "pairs-from-host"),
+    Bug("load-into-shared-block", BOTH, "AdmitWithLoad", without("target-is-loaded"), "load-fills-table"),
+    Bug("admitted-with-jobs-outstanding", FENCING, "AdmitWithLoad", without("awaits-nothing"), "awaited-job"),
+    Bug("wake-before-load", BOTH, "Wake", without("awaits-nothing"), "awaited-job"),
+    Bug("finish-in-launched-step", BOTH, "Finish", untouched("left"), "", "the guard keeps it out of launched steps"),
+    Bug("preempt-frees-under-step", BOTH, "LeaveRunning", untouched("left"), "computes-for-running"),
+    Bug(
+        "preempt-frees-what-step-computes",
+        BOTH,
+        "LeaveRunning",
+        changing(device_refs=lambda w, s, p, t: lambda d: s.device_refs(d) - one(s.table(p.r, d))),
+        "device-owned",
+    ),
+    Bug("load-stays-live", PINNING, "LeaveLoadInFlight", untouched("view"), "load-is-awaited"),
+    Bug("load-stays-live-while-draining", FENCING, "LeaveLoadInFlight", untouched("view"), "awaited-job"),
+    Bug("cancelled-load-leaks", BOTH, "LeaveQueuedLoad", untouched("host_refs", "host_queued"), "host-owned"),
+    Bug("launched-load-is-cancelled", BOTH, "LeaveQueuedLoad", without("never-launched"), "work-is-in-table"),
+    # launches
+    Bug("launch-twice-at-depth-1", BOTH, "Launch", without("output-is-handled"), "awaited-is-last"),
+    Bug("launch-reuses-step-id", BOTH, "Launch", without("last-is-last"), "awaited-is-last"),
+    Bug("store-into-held-block", BOTH, "Launch", without("stored-is-free"), "pinned-host-key-stays"),
+    Bug("store-of-another-key", BOTH, "Launch", without("source-holds-key"), "store-reads"),
+    Bug("stored-twice-in-one-launch", BOTH, "Launch", without("stored-once-in-launch"), "stored-once"),
+    Bug("stored-while-on-its-way", BOTH, "Launch", without("not-on-its-way"), "stored-once"),
+    Bug("stored-while-on-host", BOTH, "Launch", without("not-on-host"), "stored-not-on-host"),
+    Bug("store-keeps-key-of-its-target", BOTH, "Launch", untouched("host_key"), "store-not-cached"),
+    Bug("store-does-not-own-its-target", BOTH, "Launch", untouched("host_refs"), "host-owned"),
+    Bug("store-does-not-own-its-source", PINNING, "Launch", untouched("device_refs"), "device-owned"),
+    Bug("store-for-nobody-running", FENCING, "Launch", without("owner-runs"), "awaited-job"),
+    Bug("launch-does-not-fence-compute", FENCING, "Launch", without("store-before-compute"), "store-and-compute"),
+    Bug("launch-does-not-fence-load", FENCING, "Launch", without("store-before-load"), "store-and-load"),
+    Bug("launch-does-not-fence-stale-load", FENCING, "Launch", without("load-before-compute"), "load-and-compute"),
+    Bug("launch-does-not-fence-source", FENCING, "Launch", without("load-before-store-of-it"), "store-and-load"),
+    Bug("launch-does-not-fence-host", FENCING, "Launch", without("load-before-store"), "host-store-and-load"),
+    Bug(
+        "store-does-not-wait-for-compute",
+        BOTH,
+        "Launch",
+        changing(
+            waits_for_step=lambda w, s, p, t: (
+                lambda j: pick(all_of(s.next_job() <= j, j < p.until), p.last, t.waits_for_step(j))
+            )
+        ),
+        "stored-after",
+    ),
+    # workers
+    Bug("compute-overtakes-compute", BOTH, "RunCompute", without("oldest-of-stream"), "compute-order"),
+    Bug("compute-does-not-wait-for-flush", FENCING, "RunCompute", without("waits-for-copies"), "store-reads"),
+    Bug("store-overtakes-store", BOTH, "RunStore", without("oldest-of-stream"), "stream-order"),
+    Bug("store-before-compute", BOTH, "RunStore", without("waits-for-compute"), "store-has-written"),
+    Bug("load-overtakes-load", BOTH, "RunLoad", without("oldest-of-stream"), "stream-order"),
+    Bug("load-before-last-reader", BOTH, "RunLoad", without("waits-for-compute"), "copied-after-steps"),
+    Bug("load-does-not-wait-for-flush", FENCING, "RunLoad", without("waits-for-copies"), "store-reads"),
+    # completions
+    Bug("store-completed-by-one-worker", BOTH, "CompleteStore", without("reported-by-all-others"), "cached-on-host"),
+    Bug(
+        "load-completed-by-one-worker",
+        BOTH,
+        "CompleteLoad",
+        without("reported-by-all-others"),
+        "completed-when-all-reported",
+    ),
+    Bug("completion-counted-twice", BOTH, "CompleteStore", without("owed"), "stale-releases-its-own-on-host"),
+    Bug("abandoned-store-completes-as-live", PINNING, "CompleteStore", without("live-store"), "stale-publishes-nothing"),
+    Bug("load-publishes-a-second-copy", BOTH, "CompleteLoad", without("publishes-absent"), "device-copies"),
+    Bug("load-publishes-anything", BOTH, "CompleteLoad", without("publishes-eligible"), "live-job-published"),
+    Bug("store-leaks", BOTH, "CompleteStore", untouched("host_refs", "host_queued"), "host-owned"),
+    Bug(
+        "abandoned-publishes",
+        PINNING,
+        "CompleteAbandoned",
+        changing(host_key=_published_though_abandoned),
+        "stale-publishes-nothing",
+    ),
+    Bug("abandoned-leaks", BOTH, "CompleteAbandoned", untouched("host_refs", "host_queued"), "host-owned"),
+    Bug("drained-keeps-its-blocks", FENCING, "CompleteAbandoned", untouched("table"), "table-phase"),
+    Bug("forgotten-leaves-early", FENCING, "ReportForgotten", without("last-is-last"), "work-is-in-table"),
+    Bug(
+        "unowed-report-releases",
+        BOTH,
+        "ReportUnowed",
+        changing(host_refs=lambda w, s, p, t: lambda h: s.host_refs(h) - one(s.job_host(p.j, h))),
+        "stale-releases-its-own-on-host",
+    ),
+    Bug(
+        "lost-report-completes",
+        BOTH,
+        "LoseReport",
+        changing(view=lambda w, s, p, t: lambda i: pick(i == p.j, w.gone, s.view(i))),
+        "completed-when-all-reported",
+    ),
+    Bug("output-publishes-a-second-copy", BOTH, "HandleOutput", without("publishes-absent"), "device-copies"),
+    Bug("output-publishes-what-left", BOTH, "HandleOutput", without("publishes-eligible"), "cached-on-device"),
+    Bug("output-keeps-what-left", BOTH, "HandleOutput", untouched("device_refs", "device_queued"), "device-owned"),
+    Bug("output-computes-nothing", BOTH, "HandleOutput", untouched("computed"), "cached-as-it-stands"),
+    # resets
+    Bug("reset-frees-in-flight", PINNING, "Reset", changing(device_refs=_freed_in_flight), "device-owned"),
+    Bug("reset-frees-host-in-flight", PINNING, "Reset", changing(host_refs=_freed_on_host_in_flight), "host-owned"),
+    Bug("reset-keeps-job-ids", BOTH, "Reset", untouched("awaits"), "awaited-job"),
+    Bug("reset-keeps-pins", BOTH, "Reset", untouched("pins_device"), "device-owned"),
+    Bug("reset-keeps-host-keys", BOTH, "Reset", untouched("host_key"), "true-reset"),
+    Bug("reset-keeps-device-keys", BOTH, "Reset", untouched("device_key"), "false-reset"),
+    Bug("reset-keeps-jobs-live", BOTH, "Reset", untouched("view"), "false-reset"),
+    Bug("reset-rewinds-ids", BOTH, "Reset", changing(next_job=lambda w, s, p, t: lambda: 0), "ids-go-on"),
+    Bug("reset-forgets-survivors", BOTH, "Reset", untouched("outdated"), "false-reset"),
+    Bug("reset-forgets-launched-compute", BOTH, "Reset", untouched("step_old"), "share-and-tables"),
+    Bug("reset-frees-under-step", BOTH, "Reset", untouched("left"), "computes-for-running"),
+    Bug("reset-lies", BOTH, "Reset", without("true-without-survivors"), "true-reset"),
+    Bug("reset-lies-of-jobs", PINNING, "Reset", without("true-is-drained"), "true-reset"),
+    Bug("reset-says-no-for-nothing", BOTH, "Reset", without("false-has-a-cause"), "false-reset-cause"),
+    Bug("reset-loses-unfinished-copies", FENCING, "Reset", without("settled-is-settled"), "work-is-in-table"),
+    Bug(
+        "second-free-is-done",
+        BOTH,
+        "FreeTwice",
+        changing(device_refs=lambda w, s, p, t: lambda d: s.device_refs(d) - one(d == p.d)),
+        "refused-free",
+    ),
+    # lines that safety can do without
+    Bug("launch-does-not-fence-store", FENCING, "Launch", without("store-before-store"), "", "stores keep their order"),
+    Bug("launch-does-not-fence-second-load", FENCING, "Launch", without("load-before-load"), "", "so do loads"),
+    Bug(
+        "launch-does-not-fence-host-reader",
+        FENCING,
+        "Launch",
+        without("store-before-load-of-it"),
+        "",
+        "what a load reads is published, and no copy into a published block is on its way",
+    ),
+    Bug(
+        "launch-forgets-earlier-fences",
+        FENCING,
+        "Launch",
+        without("flushed-stays-so"),
+        "",
+        "the launch that next touches the block finds the conflict again",
+    ),
+    Bug("reset-does-not-flush", FENCING, "Reset", untouched("flushed"), "", "for the same reason"),
+    Bug(
+        "store-does-not-wait-for-stale-load",
+        FENCING,
+        "RunStore",
+        without("waits-for-copies"),
+        "",
+        "it waits for the compute that writes its source, and that waits for the load",
+    ),
+    Bug(
+        "output-handled-before-it-is-there",
+        BOTH,
+        "HandleOutput",
+        without("computed"),
+        "",
+        "who reads the blocks is ordered after the compute; that the output is there is no matter of blocks",
+    ),
+)
+
+def failed_parametrically(bug: Bug, discipline: Discipline) -> set[str]:
+    """The obligations that fail, among the one that is named, or all if none is."""
+    found = Induction(discipline, action_of(bug, discipline), bug.alter).prove(lambda o: bug.fails in ("", o.name))
+    return {outcome.obligation.name for outcome in found if outcome.verdict != "proved"}
+
+
+def failed_at_finite_scope(bug: Bug, discipline: Discipline) -> set[str]:
+    """The same at the finite scope."""
+    found = FiniteInduction(discipline, action_of(bug, discipline), bug.alter).prove(lambda o: bug.fails in ("", o.name))
+    return {outcome.obligation.name for outcome in found if outcome.verdict != "proved"}
+
+
+def action_of(bug: Bug, discipline: Discipline) -> Action:
+    return next(action for action in actions_of(discipline) if action.name == bug.action)
+
+
+def _told(bug: Bug, discipline: Discipline) -> str:
+    started = time.monotonic()
+    parametric = failed_parametrically(bug, discipline)
+    between = time.monotonic()
+    finite = failed_at_finite_scope(bug, discipline)
+    wanted = {bug.fails} - {""}
+    return (
+        f"{'ok   ' if parametric == finite == wanted else 'WRONG'} {discipline} {bug.action} {bug.name}: "
+        f"{bug.fails or 'survives, ' + bug.why}; parametric {between - started:.1f} s {sorted(parametric)}, "
+        f"finite {time.monotonic() - between:.1f} s {sorted(finite)}"
+    )
+
+
+if __name__ == "__main__":
+    names = sys.argv[1:]
+    for each in BUGS:
+        if not names or each.name in names or each.action in names:
+            for one_of in each.disciplines:
+                print(_told(each, one_of), flush=True)
