@@ -201,6 +201,7 @@ def add_proof(parser: Parser) -> None:
     add("--seed", metavar="N", action=_Once, type=_seed, default=0, help="of the solver (default 0)")
     add("--budget", metavar="TIME", action=_Once, type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
     add("--verbose", action="store_true", help="every obligation")
+    add("--certify", action="store_true", help="with three seeds, and keep the certificate that check relies on")
 
 
 def selection(arguments: argparse.Namespace, engines: tuple[str, ...] = ()) -> Selection:

@@ -1,5 +1,6 @@
 """`kvproof prove`: the contract for all sizes, by induction."""
 
+import argparse
 import dataclasses
 import importlib.util
 from collections.abc import Sequence
@@ -12,10 +13,17 @@ from kvproof.cli.progress import ProgressLine
 from kvproof.job import Job
 from kvproof.plan import ALL_SIZES
 from kvproof.report import proof_screen
+from kvproof.report.coverage import merged
 from kvproof.runner import cores, run_jobs
 from kvproof.scopes import SCOPES
 from kvproof.usage import BadUsage
-from kvproof.verdict import Result
+from kvproof.verdict import Result, Verdict
+from kvspecs.proof import certificate
+from kvspecs.proof.actions import action_names
+from kvspecs.proof.obligations import properties
+
+CERTIFYING = (0, 1, 2)
+"""Seeds of the solver that a certificate stands for."""
 
 HEAVY = ("Launch", "Reset")
 """Actions whose proofs take longest: each is a job of its own, so that two cores share the rest."""
@@ -29,8 +37,13 @@ def run(arguments: Sequence[str]) -> int:
         raise BadUsage("prove needs z3-solver, which is not installed; install kvproof with its dependencies")
     disciplines: tuple[Discipline, ...] = (parsed.discipline,) if parsed.discipline is not None else DISCIPLINES
     if parsed.action is not None:
-        disciplines = tuple(d for d in disciplines if parsed.action in _action_names(d)) or disciplines
-    jobs = [job for discipline in disciplines for job in _jobs(discipline, parsed)]
+        disciplines = tuple(d for d in disciplines if parsed.action in action_names(d)) or disciplines
+    if parsed.certify and (parsed.action or parsed.property):
+        raise BadUsage(
+            "--certify is about whole disciplines, and --action or --property asks for a part; leave one out"
+        )
+    seeds = CERTIFYING if parsed.certify else (parsed.seed,)
+    jobs = [job for discipline in disciplines for seed in seeds for job in _jobs(discipline, seed, parsed)]
     progress = ProgressLine()
     outcome = run_jobs(
         jobs,
@@ -41,7 +54,9 @@ def run(arguments: Sequence[str]) -> int:
     )
     progress.clear()
     results = [_joined(discipline, jobs, outcome.results) for discipline in disciplines]
-    columns: dict[Discipline, tuple[str, ...]] = {discipline: _action_names(discipline) for discipline in disciplines}
+    if parsed.certify:
+        _certify(results)
+    columns: dict[Discipline, tuple[str, ...]] = {discipline: action_names(discipline) for discipline in disciplines}
     text = proof_screen.screen(results, columns, outcome.seconds, parsed.seed, verbose=parsed.verbose)
     report(text, (), [row for result in results for row in proof_screen.rows(result)], parsed)
     if outcome.signal is not None:
@@ -49,19 +64,26 @@ def run(arguments: Sequence[str]) -> int:
     return verdict.exit_status(results)
 
 
-def _action_names(discipline: Discipline) -> tuple[str, ...]:
-    from kvspecs.proof.actions import action_names  # only here: the other verbs do not need the specification
+def _certify(results: Sequence[Result]) -> None:
+    """Keep a certificate for each discipline that is proved, with every seed."""
+    proved = {
+        result.discipline: certificate.Certificate(
+            certificate.key(),
+            result.counts["safety"],
+            result.counts["obligations"],
+            CERTIFYING,
+        )
+        for result in results
+        if result.verdict is Verdict.PROVED and result.discipline is not None
+    }
+    certificate.write(proved)
 
-    return action_names(discipline)
 
-
-def _jobs(discipline: Discipline, parsed: object) -> list[Job]:
-    from kvspecs.proof.obligations import properties
-
-    wanted_property, wanted = getattr(parsed, "property", None), getattr(parsed, "action", None)
+def _jobs(discipline: Discipline, seed: int, parsed: argparse.Namespace) -> list[Job]:
+    wanted_property, wanted = parsed.property, parsed.action
     if wanted_property is not None and wanted_property not in properties():
         raise BadUsage(f"property {wanted_property!r:.60} is not proved by induction; use {', '.join(properties())}")
-    names = _action_names(discipline)
+    names = action_names(discipline)
     if wanted is not None and wanted not in names:
         raise BadUsage(f"action {wanted!r:.60} does not exist under {discipline}; use {', '.join(names)}")
     parts = [(name,) for name in HEAVY] + [tuple(name for name in names if name not in HEAVY)]
@@ -75,7 +97,7 @@ def _jobs(discipline: Discipline, parsed: object) -> list[Job]:
             scope_name=ALL_SIZES,
             scope=SCOPES["s1"],
             contract=Contract(discipline),
-            seed=getattr(parsed, "seed", 0),
+            seed=seed,
             options={"actions": part, "property": wanted_property or "", "each": True},
         )
         for part in parts
@@ -86,10 +108,8 @@ def _joined(discipline: Discipline, jobs: Sequence[Job], results: Sequence[Resul
     """One result for a discipline from those of its jobs."""
     own = [result for job, result in zip(jobs, results, strict=True) if job.discipline == discipline]
     found = verdict.worst(result.verdict for result in own)
-    counts: dict[str, int] = {}
-    for result in own:
-        for name, count in result.counts.items():
-            counts[name] = counts.get(name, 0) + count
+    joined = dataclasses.replace(own[0], counts=dict(merged(own)))
+    counts = {**joined.counts, **proof_screen.amounts(joined)}
     details = [result.detail for result in own if result.verdict is found]
     return dataclasses.replace(
         own[0],

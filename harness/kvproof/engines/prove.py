@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kvproof.job import Cut, Job, Progress
 from kvproof.report.proof_screen import PREFIX
 from kvproof.verdict import Result, Verdict
+from kvspecs.proof import certificate
 
 if TYPE_CHECKING:
     from kvspecs.proof.parametric import Outcome
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """Prove the selected obligations of one discipline.
 
-    Options: `property` and `actions` select; `each` adds a count for every obligation.
+    Options: `property` and `actions` select; `each` adds a count for every obligation; `certified` takes a certificate
+    that fits for the proof.
     """
     started = time.monotonic()
+    if job.options.get("certified") and (kept := certificate.valid(job.discipline)) is not None:
+        counts = {"safety": kept.safety, "planned_safety": kept.safety, "obligations": kept.obligations, "certified": 1}
+        return job.result(Verdict.PROVED, time.monotonic() - started, detail="certified", counts=counts)
     try:
         from kvspecs.proof import counterexample, proof
     except ImportError as error:
@@ -38,6 +43,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         outcomes.append(outcome)
         if outcome.verdict == proof.COUNTEREXAMPLE:
             told += ["", *counterexample.told(outcome.model, induction, outcome.obligation)]
+            told.append(f"  {_confirmed(job, outcome)}")
         elif outcome.verdict == proof.UNKNOWN:
             unknown.append(str(outcome.obligation))
     stopped = cut()
@@ -53,6 +59,17 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     else:
         verdict, detail = Verdict.PROVED, f"{len(outcomes):,} obligations"
     return job.result(verdict, seconds, detail=detail, counts=counts)
+
+
+def _confirmed(job: Job, outcome: Outcome) -> str:
+    """Whether the obligation fails where nothing is left to a choice of terms, too."""
+    from kvspecs.proof import finite
+
+    obligation = outcome.obligation
+    verdicts = [o.verdict for o in finite.judged(job.discipline, obligation.action, obligation.name)]
+    if verdicts == ["counterexample"]:
+        return "Finite-scope induction confirms it: the obligation fails with two blocks of each tier, too."
+    return "Finite-scope induction does not confirm it: perhaps the proof lacks a term, and the obligation holds."
 
 
 def _some(names: list[str]) -> str:

@@ -42,6 +42,20 @@ def obligations(result: Result) -> list[Obligation]:
     return found
 
 
+def amounts(result: Result) -> Mapping[str, int]:
+    """How many properties and obligations there are, and how many of them are proved."""
+    found = obligations(result)
+    failed = {o.property for o in found if o.verdict is not Verdict.PROVED}
+    names = {o.property for o in found}
+    proved = sum(o.verdict is Verdict.PROVED for o in found)
+    return {
+        "safety": len(names - failed),
+        "planned_safety": len(names),
+        "obligations": proved,
+        "planned_obligations": len(found),
+    }
+
+
 def rows(result: Result) -> list[Result]:
     """A result for each property, for machines; the whole one where there is none."""
     found = obligations(result)

@@ -32,6 +32,7 @@ from kvmodel.transfer_job import (
     Job,
     Pair,
 )
+from kvspecs.proof.action import Parameters
 from kvspecs.proof.finite import FiniteInduction
 from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no
 from kvspecs.proof.state import TABLES, in_share, in_table, keeps_references
@@ -64,42 +65,58 @@ def machine_of(discipline: Discipline) -> Machine:
 def shape(f: FiniteInduction) -> Iterator[Term]:
     """What the machine's states are besides: the solver is asked for states of this shape."""
     w, s, e = f.w, f.before, f.elements
-    first, second = e["K"][FIRST], e["K"][SECOND]
     for k, other in f.tuples("KK"):
-        yield w.below(k, other) == (k.eq(first) and other.eq(second))
+        yield w.below(k, other) == (k.eq(e["K"][FIRST]) and other.eq(e["K"][SECOND]))
     for r, k in f.tuples("RK"):
         yield w.in_prompt(r, k) == (not k.eq(w.none))
     for r in e["R"]:
-        yield from _prefix(e["D"], lambda d, r=r: s.table(r, d), lambda d, r=r: s.stands_for(r, d), first, second)
-        yield from _early(
-            e["D"], lambda d, r=r: all_of(s.table(r, d), s.computed(r, d)), lambda d, r=r: s.table(r, d),
-            lambda d, r=r: s.stands_for(r, d), first, second,
-        )  # fmt: skip
-        awaited = any_of(*(s.awaits(r, j) for j in e["J"]))
-        yield implies(s.phase(r) == w.draining, awaited)
-        yield implies(no(any_of(s.phase(r) == w.running, s.phase(r) == w.loading, s.phase(r) == w.draining)),
-                      no(s.outdated(r)))  # fmt: skip
+        yield from _shape_of_request(f, r)
     for g, r in f.tuples("SR"):
-        shares = all_of(s.in_steps(g), s.shares(g, r))
-        mine = [(d, all_of(shares, s.share_table(g, r, d))) for d in e["D"]]
-        yield implies(shares, any_of(*(all_of(m, s.writes(g, d)) for d, m in mine)))
-        for (d, m), (x, n) in itertools.product(mine, mine):
-            yield implies(all_of(m, n), s.step_old(g, d) == s.step_old(g, x))
-        yield from _prefix(
-            e["D"], lambda d, g=g, r=r: all_of(s.in_steps(g), in_share(s, g, r, d)),
-            lambda d, g=g: s.step_key(g, d), first, second,
-        )  # fmt: skip
-        yield from _early(
-            e["D"], lambda d, g=g, r=r: all_of(s.in_steps(g), in_share(s, g, r, d), no(s.writes(g, d))),
-            lambda d, g=g, r=r: all_of(s.in_steps(g), in_share(s, g, r, d)),
-            lambda d, g=g: s.step_key(g, d), first, second,
-        )  # fmt: skip
+        yield from _shape_of_share(f, g, r)
     for g in e["S"]:
         yield implies(s.in_steps(g), any_of(*(s.shares(g, r) for r in e["R"])))
-        unwritten = [no(s.writes(g, d)) for d in e["D"]]
-        yield any_of(s.in_steps(g), all_of(*unwritten))
+        yield any_of(s.in_steps(g), all_of(*(no(s.writes(g, d)) for d in e["D"])))
     for j in e["J"]:
         yield from _shape_of_job(f, j)
+
+
+def _shape_of_request(f: FiniteInduction, r: Term) -> Iterator[Term]:
+    w, s, e = f.w, f.before, f.elements
+
+    def held(d: Term) -> Term:
+        return s.table(r, d)
+
+    def computed(d: Term) -> Term:
+        return all_of(s.table(r, d), s.computed(r, d))
+
+    def key(d: Term) -> Term:
+        return s.stands_for(r, d)
+
+    yield from _prefix(f, held, key)
+    yield from _early(f, computed, held, key)
+    yield implies(s.phase(r) == w.draining, any_of(*(s.awaits(r, j) for j in e["J"])))
+    holding = any_of(s.phase(r) == w.running, s.phase(r) == w.loading, s.phase(r) == w.draining)
+    yield implies(no(holding), no(s.outdated(r)))
+
+
+def _shape_of_share(f: FiniteInduction, g: Term, r: Term) -> Iterator[Term]:
+    s, e = f.before, f.elements
+
+    def held(d: Term) -> Term:
+        return all_of(s.in_steps(g), in_share(s, g, r, d))
+
+    def read(d: Term) -> Term:
+        return all_of(held(d), no(s.writes(g, d)))
+
+    def key(d: Term) -> Term:
+        return s.step_key(g, d)
+
+    yield from _prefix(f, held, key)
+    yield from _early(f, read, held, key)
+    shares = all_of(s.in_steps(g), s.shares(g, r))
+    yield implies(shares, any_of(*(all_of(held(d), s.writes(g, d)) for d in e["D"])))
+    for d, x in f.tuples("DD"):
+        yield implies(all_of(held(d), held(x)), s.step_old(g, d) == s.step_old(g, x))
 
 
 def _shape_of_job(f: FiniteInduction, j: Term) -> Iterator[Term]:
@@ -108,9 +125,7 @@ def _shape_of_job(f: FiniteInduction, j: Term) -> Iterator[Term]:
     here = in_table(w, s, j)
     yield implies(here, any_of(*(s.job_host(j, h) for h in e["H"])))
     yield implies(keeps_references(w, s, j), any_of(*(no(s.reported(j, x)) for x in e["W"])))
-    yield implies(
-        s.view(j) == w.forgotten, any_of(*(no(any_of(s.reported(j, x), s.lost(j, x))) for x in e["W"]))
-    )
+    yield implies(s.view(j) == w.forgotten, any_of(*(no(any_of(s.reported(j, x), s.lost(j, x))) for x in e["W"])))
     yield implies(all_of(here, s.is_load(j)), s.has_request(j))
     yield implies(s.waits_for_step(j) >= 0, any_of(*(all_of(s.in_steps(g), s.waits_for_step(j) == g) for g in e["S"])))
     for i in e["J"]:
@@ -129,8 +144,13 @@ def _shape_of_job(f: FiniteInduction, j: Term) -> Iterator[Term]:
         yield implies(late, any_of(*covered))
 
 
-def _prefix(blocks: Any, member: Callable[[Term], Term], key: Callable[[Term], Term], first: Term, second: Term) -> Any:
+Blocks = Callable[[Term], Term]
+"""Whether a device block is in some set; or the key for which it stands."""
+
+
+def _prefix(f: FiniteInduction, member: Blocks, key: Blocks) -> Iterator[Term]:
     """Blocks stand for different keys, and the second only beside the first."""
+    blocks, first, second = f.elements["D"], f.elements["K"][FIRST], f.elements["K"][SECOND]
     for d, x in itertools.product(blocks, blocks):
         if not d.eq(x):
             yield implies(all_of(member(d), member(x)), differ(key(d), key(x)))
@@ -139,68 +159,87 @@ def _prefix(blocks: Any, member: Callable[[Term], Term], key: Callable[[Term], T
         yield implies(all_of(member(d), key(d) == second), beside)
 
 
-def _early(
-    blocks: Any,
-    part: Callable[[Term], Term],
-    whole: Callable[[Term], Term],
-    key: Callable[[Term], Term],
-    first: Term,
-    second: Term,
-) -> Any:
+def _early(f: FiniteInduction, part: Blocks, whole: Blocks, key: Blocks) -> Iterator[Term]:
     """A part of a prefix is a prefix: if the second is in it, so is the first."""
-    for d, x in itertools.product(blocks, blocks):
+    first, second = f.elements["K"][FIRST], f.elements["K"][SECOND]
+    for d, x in f.tuples("DD"):
         yield implies(all_of(part(d), key(d) == second, whole(x), key(x) == first), part(x))
 
 
 def shape_of_choice(f: FiniteInduction) -> Iterator[Term]:
     """The same of what an action chooses: positions go from the first key on."""
-    w, s, e, p = f.w, f.before, f.elements, f.values
-    first, second = e["K"][FIRST], e["K"][SECOND]
-    name = f.action.name
-    if name in ("Admit", "AdmitWithLoad"):
-        def given(d: Term) -> Term:
-            return any_of(p["hit"](d), p["fresh"](d))
+    s, p = f.before, Parameters(f.values)
+    choices: Mapping[str, Callable[[], Iterator[Term]]] = {
+        "Admit": lambda: _shape_of_admission(f, p),
+        "AdmitWithLoad": lambda: itertools.chain(_shape_of_admission(f, p), _shape_of_loading(f, p)),
+        "Grow": lambda: _shape_of_growth(f, p),
+        "Finish": lambda: _shape_of_the_finished(f, p),
+        "Launch": lambda: _shape_of_launch(f, p),
+        "HandleOutput": lambda: iter([p.v == f.elements["W"][0]]),
+        "ReportUnowed": lambda: iter(
+            [any_of(p.j == s.next_job(), all_of(in_table(f.w, s, p.j), s.reported(p.j, p.v)))]
+        ),
+    }
+    return choices.get(f.action.name, lambda: iter(()))()
 
-        yield any_of(*(given(d) for d in e["D"]))
-        yield from _prefix(e["D"], given, p["key"], first, second)
-        yield from _early(e["D"], p["hit"], given, p["key"], first, second)
-        if name == "AdmitWithLoad":
-            yield any_of(*(p["loaded"](h) for h in e["H"]))
-            before_rest = lambda d: any_of(p["hit"](d), p["target"](d))  # noqa: E731
-            yield from _early(e["D"], before_rest, given, p["key"], first, second)
-            for h, g in f.tuples("HH"):
-                both = all_of(p["loaded"](h), p["loaded"](g), s.host_key(h) == s.host_key(g))
-                yield implies(both, h.eq(g))
-    elif name == "Grow":
-        r = p["r"]
-        taken = [all_of(p["fresh"](d), p["key"](d) == second) for d in e["D"]]
-        yield any_of(*taken)
-        for d in e["D"]:
-            yield implies(p["fresh"](d), all_of(p["key"](d) == second))
-            yield no(all_of(s.table(r, d), s.stands_for(r, d) == second))
-        yield any_of(*(all_of(s.table(r, d), s.stands_for(r, d) == first) for d in e["D"]))
-        for d, x in f.tuples("DD"):
-            yield implies(all_of(p["fresh"](d), p["fresh"](x)), d.eq(x))
-    elif name == "Finish":
-        for k in (first, second):
-            yield any_of(*(all_of(s.table(p["r"], d), s.stands_for(p["r"], d) == k) for d in e["D"]))
-    elif name == "Launch":
-        for r in e["R"]:
-            part = [(d, all_of(p["computes"](r), p["part"](r, d))) for d in e["D"]]
-            yield implies(p["computes"](r), any_of(*(all_of(m, no(s.computed(r, d))) for d, m in part)))
-            yield from _early(
-                e["D"], lambda d, r=r: all_of(p["computes"](r), p["part"](r, d)),
-                lambda d, r=r: s.table(r, d), lambda d, r=r: s.stands_for(r, d), first, second,
-            )  # fmt: skip
-        yield implies(p["compute"], any_of(*(p["computes"](r) for r in e["R"])))
-        for j in e["J"]:
-            made = all_of(s.next_job() <= j, j < p["until"])
-            yield implies(made, any_of(*(all_of(p["stored"](h), p["job"](h) == j) for h in e["H"])))
-        yield p["g"] == p["last"] + 1
-    elif name == "HandleOutput":
-        yield p["v"] == e["W"][0]
-    elif name == "ReportUnowed":
-        yield any_of(p["j"] == s.next_job(), all_of(in_table(w, s, p["j"]), s.reported(p["j"], p["v"])))
+
+def _shape_of_admission(f: FiniteInduction, p: Parameters) -> Iterator[Term]:
+    def given(d: Term) -> Term:
+        return any_of(p.hit(d), p.fresh(d))
+
+    yield any_of(*(given(d) for d in f.elements["D"]))
+    yield from _prefix(f, given, p.key)
+    yield from _early(f, p.hit, given, p.key)
+
+
+def _shape_of_loading(f: FiniteInduction, p: Parameters) -> Iterator[Term]:
+    def given(d: Term) -> Term:
+        return any_of(p.hit(d), p.fresh(d))
+
+    def there_after_load(d: Term) -> Term:
+        return any_of(p.hit(d), p.target(d))
+
+    yield any_of(*(p.loaded(h) for h in f.elements["H"]))
+    yield from _early(f, there_after_load, given, p.key)
+
+
+def _shape_of_growth(f: FiniteInduction, p: Parameters) -> Iterator[Term]:
+    """One block, for the second key, beside the first."""
+    s, first, second = f.before, f.elements["K"][FIRST], f.elements["K"][SECOND]
+    blocks = f.elements["D"]
+    yield any_of(*(p.fresh(d) for d in blocks))
+    yield any_of(*(all_of(s.table(p.r, d), s.stands_for(p.r, d) == first) for d in blocks))
+    for d, x in f.tuples("DD"):
+        yield implies(all_of(p.fresh(d), p.fresh(x)), d.eq(x))
+        yield implies(p.fresh(d), p.key(d) == second)
+        yield no(all_of(s.table(p.r, x), s.stands_for(p.r, x) == second))
+
+
+def _shape_of_the_finished(f: FiniteInduction, p: Parameters) -> Iterator[Term]:
+    for key in f.elements["K"][FIRST:]:
+        yield any_of(*(all_of(f.before.table(p.r, d), f.before.stands_for(p.r, d) == key) for d in f.elements["D"]))
+
+
+def _shape_of_launch(f: FiniteInduction, p: Parameters) -> Iterator[Term]:
+    """Every request that is computed has something to be; every job that is made has a pair; ids go on by one."""
+    s, e = f.before, f.elements
+    for r in e["R"]:
+        yield from _shape_of_part(f, p, r)
+    yield implies(p.compute, any_of(*(p.computes(r) for r in e["R"])))
+    for j in e["J"]:
+        made = all_of(s.next_job() <= j, j < p.until)
+        yield implies(made, any_of(*(all_of(p.stored(h), p.job(h) == j) for h in e["H"])))
+    yield p.g == p.last + 1
+
+
+def _shape_of_part(f: FiniteInduction, p: Parameters, r: Term) -> Iterator[Term]:
+    s = f.before
+
+    def part(d: Term) -> Term:
+        return all_of(p.computes(r), p.part(r, d))
+
+    yield implies(p.computes(r), any_of(*(all_of(part(d), no(s.computed(r, d))) for d in f.elements["D"])))
+    yield from _early(f, part, lambda d: s.table(r, d), lambda d: s.stands_for(r, d))
 
 
 class Found(NamedTuple):

@@ -14,6 +14,7 @@ import z3
 
 from kvmodel.contract import Discipline
 from kvspecs.proof.action import Action, Effect, Parameters
+from kvspecs.proof.actions import actions_of
 from kvspecs.proof.counting import COUNTS
 from kvspecs.proof.invariants import invariants_of
 from kvspecs.proof.logic import Term, one
@@ -64,9 +65,7 @@ class FiniteInduction:
         self.effect = effect if alter is None else alter(self.w, self.before, p, effect)
         self.after = replace(self.effect.after, counts=counted(self.w, self.effect.after, self.elements))
         self.invariants = invariants_of(discipline)
-        self.obligations = obligations_of(
-            self.w, action, p, self.before, self.effect, self.after, self.invariants
-        )
+        self.obligations = obligations_of(self.w, action, p, self.before, self.effect, self.after, self.invariants)
         self._jobs = sizes["J"]
         self._steps = sizes["S"]
 
@@ -138,3 +137,7 @@ def _negated(formula: Term) -> Term:
     return (not formula) if isinstance(formula, bool) else z3.Not(formula)
 
 
+def judged(discipline: Discipline, action: str, obligation: str) -> Iterator[Outcome]:
+    """One obligation of an action, by their names."""
+    induction = FiniteInduction(discipline, next(a for a in actions_of(discipline) if a.name == action))
+    yield from induction.prove(lambda o: o.name == obligation)

@@ -121,6 +121,10 @@ class Pool:
     def tuples(self, sorts: str) -> Iterator[tuple[Term, ...]]:
         return itertools.product(*(self.terms[sort] for sort in sorts))
 
+    def handles(self, sorts: str) -> Iterator[tuple[Any, ...]]:
+        """The same tuples, as z3's C interface knows them."""
+        return itertools.product(*([term.ast for term in self.terms[sort]] for sort in sorts))
+
     def include(self, other: "Pool") -> None:
         for sort, terms in other.terms.items():
             for term in terms:
@@ -157,17 +161,6 @@ STEP_LINKS: tuple[Link, ...] = (
 
 LAGGARDS: tuple[Link, ...] = (("S", "W", lambda s, g: s.laggard(g)),)
 """The same, for obligations about steps that speak of no worker."""
-
-
-def _substituted(template: Term, tuples: Iterator[tuple[Term, ...]]) -> Iterator[Term]:
-    """The template for each tuple in place of its variables: `z3.substitute_vars` without its checks."""
-    context = template.ctx
-    reference = context.ref()
-    handle = template.as_ast()
-    for terms in tuples:
-        count = len(terms)
-        handles = (z3.Ast * count)(*(term.ast for term in terms))
-        yield z3.BoolRef(z3.Z3_substitute_vars(reference, handle, count, handles), context)
 
 
 class Outcome(NamedTuple):
@@ -254,19 +247,31 @@ class Induction:
                     pool.add(count.counted, _doubtful(union, count)(names[0]))
         return pool
 
-    def instances(self, pool: Pool) -> Iterator[Term]:
-        """All assumptions, on all terms of the pool."""
+    def assume(self, solver: Any, pool: Pool) -> int:
+        """Assert all assumptions on all terms of the pool. How many instances that are.
+
+        Through z3's C interface: there are hundreds of thousands, and the Python objects for them cost more than z3.
+        """
+        context, instances = solver.ctx.ref(), 0
         for index, assumption in enumerate(self.assumptions):
             if index not in self._templates:
                 bound = [z3.Var(i, SORTS[sort]) for i, sort in enumerate(assumption.sorts)]
                 self._templates[index] = assumption.formula(*bound)
             template = self._templates[index]
-            if template is True:
+            if isinstance(template, bool):
+                if not template:
+                    solver.add(template)
                 continue
-            if not assumption.sorts or template is False:
-                yield template
+            if not assumption.sorts:
+                solver.add(template)
                 continue
-            yield from _substituted(template, pool.tuples(assumption.sorts))
+            count = len(assumption.sorts)
+            array, formula = z3.Ast * count, template.as_ast()
+            for handles in pool.handles(assumption.sorts):
+                instance = z3.Z3_substitute_vars(context, formula, count, array(*handles))
+                z3.Z3_solver_assert(context, solver.solver, instance)
+                instances += 1
+        return instances
 
     def is_unchanged(self, obligation: Obligation) -> bool:
         """The action does not touch what the invariant speaks of."""
@@ -295,8 +300,7 @@ class Induction:
         solver.set("random_seed", seed)
         solver.set("timeout", TIMEOUT_MS)
         pool = self.pool(group[0].sorts, self.named(group[0]))
-        instances = list(self.instances(pool))
-        solver.add(instances)
+        instances = self.assume(solver, pool)
         for obligation in group:
             started = time.monotonic()
             solver.push()
@@ -306,4 +310,4 @@ class Induction:
             verdict = {"unsat": "proved", "sat": "counterexample"}.get(str(answer), "unknown")
             model = solver.model() if answer == z3.sat else None
             solver.pop()
-            yield Outcome(obligation, verdict, time.monotonic() - started, len(instances), model)
+            yield Outcome(obligation, verdict, time.monotonic() - started, instances, model)

@@ -1,4 +1,4 @@
-"""Symbols of z3 for everything that a state and an action's parameters are, over sorts of any size or of a finite one."""
+"""Symbols of z3 for all that a state and an action's parameters are, over sorts of any size or of a finite one."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -100,10 +100,23 @@ BUGS: tuple[Bug, ...] = (
     Bug("admit-takes-held-blocks", BOTH, "Admit", without("fresh-is-free"), "device-owned"),
     Bug("admit-counts-fresh-as-computed", BOTH, "Admit", untouched("computed"), "cached-as-it-stands"),
     Bug("admit-leaks-unused-pins", BOTH, "Admit", untouched("host_refs"), "host-owned"),
-    Bug("load-does-not-own-its-target", PINNING, "AdmitWithLoad", changing(device_refs=_unpinned_targets), "device-owned"),
+    Bug(
+        "load-does-not-own-its-target",
+        PINNING,
+        "AdmitWithLoad",
+        changing(device_refs=_unpinned_targets),
+        "device-owned",
+    ),
     Bug("load-does-not-own-its-source", BOTH, "AdmitWithLoad", untouched("host_refs"), "host-owned"),
     Bug("load-id-is-given-again", BOTH, "AdmitWithLoad", untouched("next_job"), "issued"),
-    Bug("load-of-what-is-not-cached", BOTH, "AdmitWithLoad", without("loaded-is-cached"), "", "what is loaded goes into a block that has its key"),
+    Bug(
+        "load-of-what-is-not-cached",
+        BOTH,
+        "AdmitWithLoad",
+        without("loaded-is-cached"),
+        "",
+        "what is loaded goes into a block that has its key",
+    ),
     Bug("load-into-another-block", BOTH, "AdmitWithLoad", without("loaded-goes-into-fresh"), "pairs-from-host"),
     Bug("load-into-shared-block", BOTH, "AdmitWithLoad", without("target-is-loaded"), "load-fills-table"),
     Bug("admitted-with-jobs-outstanding", FENCING, "AdmitWithLoad", without("awaits-nothing"), "awaited-job"),
@@ -167,7 +180,7 @@ BUGS: tuple[Bug, ...] = (
         "completed-when-all-reported",
     ),
     Bug("completion-counted-twice", BOTH, "CompleteStore", without("owed"), "stale-releases-its-own-on-host"),
-    Bug("abandoned-store-completes-as-live", PINNING, "CompleteStore", without("live-store"), "stale-publishes-nothing"),
+    Bug("abandoned-store-publishes", PINNING, "CompleteStore", without("live-store"), "stale-publishes-nothing"),
     Bug("load-publishes-a-second-copy", BOTH, "CompleteLoad", without("publishes-absent"), "device-copies"),
     Bug("load-publishes-anything", BOTH, "CompleteLoad", without("publishes-eligible"), "live-job-published"),
     Bug("store-leaks", BOTH, "CompleteStore", untouched("host_refs", "host_queued"), "host-owned"),
@@ -260,6 +273,7 @@ BUGS: tuple[Bug, ...] = (
     ),
 )
 
+
 def failed_parametrically(bug: Bug, discipline: Discipline) -> set[str]:
     """The obligations that fail, among the one that is named, or all if none is."""
     found = Induction(discipline, action_of(bug, discipline), bug.alter).prove(lambda o: bug.fails in ("", o.name))
@@ -268,7 +282,9 @@ def failed_parametrically(bug: Bug, discipline: Discipline) -> set[str]:
 
 def failed_at_finite_scope(bug: Bug, discipline: Discipline) -> set[str]:
     """The same at the finite scope."""
-    found = FiniteInduction(discipline, action_of(bug, discipline), bug.alter).prove(lambda o: bug.fails in ("", o.name))
+    found = FiniteInduction(discipline, action_of(bug, discipline), bug.alter).prove(
+        lambda o: bug.fails in ("", o.name)
+    )
     return {outcome.obligation.name for outcome in found if outcome.verdict != "proved"}
 
 

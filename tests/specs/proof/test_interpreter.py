@@ -1,52 +1,15 @@
 """The specification held against the machine: its transitions satisfy guards and updates, its states the invariants."""
 
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
+from tests.specs.proof.held import held, machines
 
 from kvmodel import Contract, Machine
 from kvmodel.contract import DISCIPLINES, Discipline
 from kvproof.scopes import parse_scope
-from kvproof.search.modes import variants
 from kvspecs.proof.action import Effect
 from kvspecs.proof.interpreter import Interpreter, NotSpecified
-
-
-def machines(discipline: Discipline, scope: str) -> list[tuple[str, Machine]]:
-    """The scope, and with each mode that the specification has."""
-    name, sizes = parse_scope(scope)
-    found = [(name, Machine(Contract(discipline), sizes))]
-    for variant in variants(name, sizes, Contract(discipline), pairs=False):
-        machine = Machine(variant.contract, variant.scope)
-        try:
-            Interpreter(machine)
-        except NotSpecified:
-            continue
-        found.append((variant.name, machine))
-    return found
-
-
-def held(machine: Machine, limit: int, alter: Callable[..., Effect] | None = None) -> tuple[int, Counter[str]]:
-    """Breadth first: how many transitions, and what does not agree, by its first words."""
-    interpreter = Interpreter(machine, alter)
-    todo = [machine.initial()]
-    seen = set(todo)
-    transitions, wrong = 0, Counter[str]()
-    for state in todo:
-        if transitions >= limit:
-            break
-        tables = interpreter.tables(state)
-        wrong.update(f"invariant {text.partition('(')[0]}" for text in interpreter.broken(tables))
-        for action in machine.actions(state):
-            after = machine.step(state, action)
-            transitions += 1
-            found = interpreter.mismatches(state, action, after, tables, interpreter.tables(after))
-            wrong.update(text.partition("(")[0] for text in found)
-            if after not in seen:
-                seen.add(after)
-                todo.append(after)
-    return transitions, wrong
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)

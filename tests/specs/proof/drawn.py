@@ -1,0 +1,79 @@
+"""States that the solver draws, loaded into the machine, which takes the step: all tables are compared.
+
+`python -m tests.specs.proof.drawn [N]` draws N states for each action in each discipline.
+"""
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable
+
+from kvmodel import Forbidden
+from kvmodel.contract import DISCIPLINES, Discipline
+from kvspecs.proof.action import Action, Effect
+from kvspecs.proof.actions import actions_of
+from kvspecs.proof.concretisation import SIZES, Found, concrete, machine_of, shape, shape_of_choice
+from kvspecs.proof.finite import FiniteInduction
+from kvspecs.proof.interpreter import Interpreter
+from kvspecs.proof.state import TABLES
+
+WISHES = ("table", "sent", "shares", "in_steps", "copied", "job_host", "pins_device", "outdated", "left", "lost")
+"""Tables of which some entries are asked to be true or false, so that the states differ."""
+
+
+def draw(discipline: Discipline, action: Action, count: int, seed: int = 0) -> list[Found]:
+    """States in which the action can happen, each wished for at random."""
+    induction = FiniteInduction(discipline, action, sizes=SIZES)
+    solver = induction.solver()
+    solver.add([*shape(induction), *shape_of_choice(induction)])
+    chance = random.Random(f"{seed} {action.name}")
+    found: list[Found] = []
+    for _ in range(count):
+        solver.push()
+        for name in WISHES:
+            for terms in induction.tuples(TABLES[name][0]):
+                if chance.random() < 0.1:
+                    wish = getattr(induction.before, name)(*terms) == (chance.random() < 0.6)
+                    if str(solver.check(wish)) == "sat":
+                        solver.add(wish)
+        assert str(solver.check()) == "sat"
+        found.append(concrete(induction, solver.model()))
+        solver.pop()
+    return found
+
+
+def disagreements(
+    discipline: Discipline, drawn: list[Found], alter: Callable[..., Effect] | None = None
+) -> Counter[str]:
+    """What does not agree, by its first words, once the machine has taken the step from each state."""
+    machine = machine_of(discipline)
+    interpreter = Interpreter(machine, alter)
+    wrong = Counter[str]()
+    for state, action in drawn:
+        tables = interpreter.tables(state)
+        wrong.update(f"invariant {text.partition('(')[0]}" for text in interpreter.broken(tables))
+        try:
+            machine.check(state, action)
+        except Forbidden as refusal:
+            wrong[f"the machine forbids it: {refusal}"] += 1
+            continue
+        after = machine.step(state, action)
+        found = interpreter.mismatches(state, action, after, tables, interpreter.tables(after))
+        wrong.update(text.partition("(")[0] for text in found)
+    return wrong
+
+
+def main(count: int) -> int:
+    total, wrong = 0, Counter[str]()
+    for discipline in DISCIPLINES:
+        for action in actions_of(discipline):
+            drawn = draw(discipline, action, count)
+            found = disagreements(discipline, drawn)
+            total, wrong = total + len(drawn), wrong + found
+            print(f"{discipline} {action.name}: {len(drawn)} states, {dict(found) or 'no mismatch'}", flush=True)
+    print(f"{total:,} states, {sum(wrong.values())} mismatches")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 4))

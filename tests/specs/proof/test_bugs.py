@@ -1,0 +1,43 @@
+"""The specification can fail: each seeded bug fails the obligation that is named for it, and the others are listed with
+the reason why safety can do without the line. `python -m tests.specs.proof.bugs` runs all of them in both ways."""
+
+import pytest
+from tests.specs.proof.bugs import BUGS, Bug, failed_at_finite_scope, failed_parametrically
+
+from kvmodel.contract import Discipline
+
+
+def once(bug: Bug, index: int) -> Discipline:
+    """One of its disciplines, by turns: here each bug runs in one, and the module runs it in both."""
+    return bug.disciplines[index % len(bug.disciplines)]
+
+
+FOUND = [(bug, once(bug, index)) for index, bug in enumerate(BUGS) if bug.fails]
+SURVIVORS = [(bug, once(bug, index)) for index, bug in enumerate(BUGS) if not bug.fails]
+LIGHT = [(bug, discipline) for bug, discipline in SURVIVORS if bug.action != "Launch"]
+"""All obligations of Launch take some seconds; `python -m tests.specs.proof.bugs Launch` looks at those."""
+
+
+def named(pairs: list[tuple[Bug, Discipline]]) -> list[str]:
+    return [f"{bug.name}-{discipline}" for bug, discipline in pairs]
+
+
+def test_there_are_many() -> None:
+    assert len({bug.name for bug in BUGS}) == len(BUGS)
+    assert len([bug for bug in BUGS if bug.fails]) >= 80
+    assert all(bug.why for bug in BUGS if not bug.fails)
+
+
+@pytest.mark.parametrize(("bug", "discipline"), FOUND, ids=named(FOUND))
+def test_each_fails_its_obligation(bug: Bug, discipline: Discipline) -> None:
+    assert failed_parametrically(bug, discipline) == {bug.fails}
+
+
+@pytest.mark.parametrize(("bug", "discipline"), FOUND[::16], ids=named(FOUND[::16]))
+def test_some_fail_it_at_the_finite_scope_too(bug: Bug, discipline: Discipline) -> None:
+    assert failed_at_finite_scope(bug, discipline) == {bug.fails}
+
+
+@pytest.mark.parametrize(("bug", "discipline"), LIGHT, ids=named(LIGHT))
+def test_survivors_survive(bug: Bug, discipline: Discipline) -> None:
+    assert failed_parametrically(bug, discipline) == set()
