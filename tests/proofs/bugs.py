@@ -1,6 +1,6 @@
 """Bugs of the specification: one guard or one update of an action, wrong. Each fails an obligation that is named here.
 
-`python -m tests.specs.proof.bugs` runs each parametrically and at the finite scope, and prints a line for each.
+`python -m tests.proofs.bugs` runs each parametrically and at the finite scope, and prints a line for each.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""The specification can fail: each seeded bug fails the obligation that is named for it, and the others are listed with
-the reason why safety can do without the line. `python -m tests.specs.proof.bugs` runs all of them in both ways."""
+"""The specification can fail: a seeded bug fails the obligation that is named for it. Here is a part of them, of a
+few seconds; `python -m tests.proofs.bugs` runs all of them, in both disciplines and in both ways."""
 
 import pytest
-from tests.specs.proof.bugs import BUGS, Bug, failed_at_finite_scope, failed_parametrically
+from tests.proofs.bugs import BUGS, Bug, failed_at_finite_scope, failed_parametrically
 
 from kvmodel.contract import Discipline
 
@@ -12,10 +12,8 @@ def once(bug: Bug, index: int) -> Discipline:
     return bug.disciplines[index % len(bug.disciplines)]
 
 
-FOUND = [(bug, once(bug, index)) for index, bug in enumerate(BUGS) if bug.fails]
-SURVIVORS = [(bug, once(bug, index)) for index, bug in enumerate(BUGS) if not bug.fails]
-LIGHT = [(bug, discipline) for bug, discipline in SURVIVORS if bug.action != "Launch"]
-"""All obligations of Launch take some seconds; `python -m tests.specs.proof.bugs Launch` looks at those."""
+FOUND = [(bug, once(bug, index)) for index, bug in enumerate(BUGS) if bug.fails and bug.action != "Launch"][::6]
+SURVIVORS = [(bug, once(bug, index)) for index, bug in enumerate(BUGS) if not bug.fails and bug.action == "RunStore"]
 
 
 def named(pairs: list[tuple[Bug, Discipline]]) -> list[str]:
@@ -33,11 +31,11 @@ def test_each_fails_its_obligation(bug: Bug, discipline: Discipline) -> None:
     assert failed_parametrically(bug, discipline) == {bug.fails}
 
 
-@pytest.mark.parametrize(("bug", "discipline"), FOUND[::16], ids=named(FOUND[::16]))
+@pytest.mark.parametrize(("bug", "discipline"), FOUND[:1], ids=named(FOUND[:1]))
 def test_some_fail_it_at_the_finite_scope_too(bug: Bug, discipline: Discipline) -> None:
     assert failed_at_finite_scope(bug, discipline) == {bug.fails}
 
 
-@pytest.mark.parametrize(("bug", "discipline"), LIGHT, ids=named(LIGHT))
+@pytest.mark.parametrize(("bug", "discipline"), SURVIVORS, ids=named(SURVIVORS))
 def test_survivors_survive(bug: Bug, discipline: Discipline) -> None:
     assert failed_parametrically(bug, discipline) == set()

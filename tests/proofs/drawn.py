@@ -1,6 +1,6 @@
 """States that the solver draws, loaded into the machine, which takes the step: all tables are compared.
 
-`python -m tests.specs.proof.drawn [N]` draws N states for each action in each discipline.
+`python -m tests.proofs.drawn [N]` draws N states for each action in each discipline.
 """
 
 import random

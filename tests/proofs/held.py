@@ -1,6 +1,6 @@
 """Transitions of the machine held against the specification.
 
-`python -m tests.specs.proof.held [N]` takes N transitions in each discipline, of all modes that the specification has,
+`python -m tests.proofs.held [N]` takes N transitions in each discipline, of all modes that the specification has,
 at s1, s2 and s3, and prints how many there were and what does not agree.
 """
 
