@@ -26,4 +26,4 @@ def test_every_action_is_taken_and_every_guard_answers_both_ways() -> None:
     covered = coverage(results)
     assert covered.missing == ()
     assert (covered.actions.total, covered.guards.total) == (len(ACTIONS), 2 * len(GUARDS))
-    assert (len(ACTIONS), len(GUARDS)) == (24, 43)
+    assert (len(ACTIONS), len(GUARDS)) == (25, 45)
