@@ -4,7 +4,7 @@ python -m tests.bugs                  all of them
 python -m tests.bugs ID ...           some
 python -m tests.bugs --record ID ...  also store the trace that was found; for a new bug, before its record is whole
 python -m tests.bugs --plant ID       only write kvoffload with this bug to build/bugs/ID, to try it by hand
-python -m tests.bugs --readme         also write the table into README.md
+python -m tests.bugs --readme ID ...  also write what was found into the table of README.md
 """
 
 import argparse
@@ -22,6 +22,7 @@ from tests.bugs.bug import Bug, variant_of
 from tests.bugs.hunt import Caught, hunt, searched
 from tests.bugs.lies import LIES, Lie
 from tests.bugs.planting import ROOT, plant
+from tests.bugs.reports import REPORTS
 from tests.bugs.traces import trace_file, trace_of
 
 BUILD = ROOT / "build"
@@ -84,24 +85,26 @@ def line(row: Row) -> str:
     return f"{row.id:31} {row.engine:14} {row.where:56} {numbers}  {outcome}"
 
 
-def markdown(found: Sequence[Row]) -> str:
-    """The table of README.md."""
+def markdown(found: Sequence[Row], before: str) -> str:
+    """The table of README.md, in the order of the bank: what was not hunted now keeps the line that it had `before`."""
+    lines = {line.split(" ")[1]: line for line in before.splitlines() if line.startswith("| ")}
+    for row in found:
+        lines[row.id] = (
+            f"| {row.id} | {row.kind} | {short(row.source)} | {row.engine} | {row.where} | {row.caught.property} "
+            f"| {len(row.caught.commands) or '-'} | {row.caught.states or '-'} | {row.caught.seconds:.2f} |"
+        )
     head = ["| id | in | source | caught by | where | property | commands | pairs | seconds |"]
     head.append("|---|---|---|---|---|---|---|---|---|")
-    body = [
-        f"| {row.id} | {row.kind} | {short(row.source)} | {row.engine} | {row.where} | {row.caught.property} "
-        f"| {len(row.caught.commands) or '-'} | {row.caught.states or '-'} | {row.caught.seconds:.2f} |"
-        for row in found
-    ]
-    return "\n".join([*head, *body])
+    return "\n".join([*head, *[lines[record.id] for record in (*BANK, *LIES) if record.id in lines]])
 
 
 def short(source: str) -> str:
-    """A link under a short name."""
-    if not source.startswith("https://"):
+    """A link under the name of the engine and the kind and number of the report, with its date."""
+    if source == "planted":
         return source
+    report = REPORTS[source]
     *_, kind, number = source.split("/")
-    return f"[{'PR' if kind == 'pull' else 'issue'} {number}]({source})"
+    return f"[{report.engine} {'PR' if kind == 'pull' else 'issue'} {number}]({source}), {report.date}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -134,7 +137,8 @@ def main(arguments: Sequence[str]) -> int:
         (BUILD / "bugs.json").write_text(json.dumps([row.as_json() for row in found], indent=2) + "\n")
     if asked.readme:
         before, _, rest = README.read_text().partition(BEGIN)
-        README.write_text(f"{before}{BEGIN}\n\n{markdown(found)}\n\n{END}{rest.partition(END)[2]}")
+        table, _, after = rest.partition(END)
+        README.write_text(f"{before}{BEGIN}\n\n{markdown(found, table)}\n\n{END}{after}")
     return 0 if killed == len(found) else 1
 
 

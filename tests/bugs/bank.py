@@ -1,6 +1,17 @@
 """All planted bugs, in the order of reports."""
 
-from tests.bugs import completions, connectors, events, failures, high_water, orderings, pipelines, pools, scheduling
+from tests.bugs import (
+    completions,
+    connectors,
+    events,
+    failures,
+    high_water,
+    orderings,
+    pipelines,
+    pools,
+    reported,
+    scheduling,
+)
 from tests.bugs.bug import Bug
 
 BANK: tuple[Bug, ...] = (
@@ -13,6 +24,7 @@ BANK: tuple[Bug, ...] = (
     *orderings.BUGS,
     *events.BUGS,
     *failures.BUGS,
+    *reported.BUGS,
 )
 
 BY_ID = {bug.id: bug for bug in BANK}

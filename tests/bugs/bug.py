@@ -6,6 +6,7 @@ from typing import Literal
 from kvmodel.contract import Contract, Discipline
 from kvproof.scopes import parse_scope
 from kvproof.search.modes import MODES, Variant
+from tests.bugs.reports import REPORTS, Report
 
 Kind = Literal["pool", "connector", "completion", "store", "scheduler", "ordering", "device", "event"]
 Engine = Literal["conform ledger", "conform host", "soak host"]
@@ -17,7 +18,7 @@ class Bug:
 
     kind       the part of kvoffload that it is in
     mechanism  what goes wrong, in one sentence
-    source     the public bug that it is taken from, as a link; or "planted"
+    source     link of the public report (tests/bugs/reports.py) that has the same mechanism; or "planted"
     file       below impl/kvoffload; `old`, which occurs there exactly once, is replaced by `new`
     discipline, variant   where it is looked for: the smallest variant that finds it
     property   that it breaks; commands: how many the shortest way to that takes (count)
@@ -37,6 +38,11 @@ class Bug:
     property: str
     commands: int
     engine: Engine = "conform ledger"
+
+
+def report_of(bug: Bug) -> Report | None:
+    """The public report that a bug is taken from; None: it is of our own making. KeyError if nobody entered it."""
+    return None if bug.source == "planted" else REPORTS[bug.source]
 
 
 def variant_of(name: str, discipline: Discipline) -> Variant:

@@ -7,7 +7,7 @@ BUGS = (
         id="any-worker-suffices",
         kind="completion",
         mechanism="A transfer is complete when the first worker reports it, though others still copy.",
-        source="https://github.com/vllm-project/vllm/issues/51786",
+        source="https://github.com/vllm-project/vllm/pull/21048",
         file="connectors/transfers.py",
         old="""        if job.awaiting:
             return ConnectorOutput(stale=stale)
@@ -22,7 +22,7 @@ BUGS = (
         id="reports-counted",
         kind="completion",
         mechanism="Reports are counted and not named: a repeated one of one worker stands for that of another.",
-        source="planted",
+        source="https://github.com/vllm-project/vllm-ascend/pull/14407",
         file="completions/per_job.py",
         old="""    if known is None or not known.launched or worker not in known.awaiting:
         return None

@@ -33,7 +33,7 @@ BUGS = (
         id="mark-of-one-for-all",
         kind="completion",
         mechanism="The mark of one worker is taken for that of all of them.",
-        source="https://github.com/vllm-project/vllm/issues/51786",
+        source="https://github.com/vllm-project/vllm/pull/21048",
         file="connectors/transfers.py",
         old="        return news, self.update_connector_output(worker, news, failed)",
         new="""        ranks = range(self.config.workers)

@@ -8,10 +8,11 @@ from kvproof.targets.registry import load
 from kvproof.trace import itf
 from kvspecs.catalogue import NAMES
 from tests.bugs.bank import BANK, BY_ID
-from tests.bugs.bug import Bug, variant_of
+from tests.bugs.bug import Bug, report_of, variant_of
 from tests.bugs.hunt import hunt, replay
 from tests.bugs.lies import LIES
 from tests.bugs.planting import SOUND, DoesNotApply, mutated
+from tests.bugs.reports import REPORTS
 from tests.bugs.traces import DEVICES, FOLDER, trace_file, trace_of
 
 REPEATABLE = [bug for bug in BANK if trace_file(bug) is not None]
@@ -54,8 +55,25 @@ def test_every_property_is_broken_by_a_bug_of_the_implementation() -> None:
     assert sorted({bug.property for bug in BANK}) == sorted(NAMES)
 
 
+def test_the_bank_has_the_bugs_of_many_public_reports() -> None:
+    reported = [report for bug in BANK if (report := report_of(bug)) is not None]
+    assert {report.link for report in reported} == set(REPORTS)
+    assert {report.same_as for report in reported} <= {"", *REPORTS}
+    distinct = {report.bug for report in reported}
+    assert (len(reported), len(distinct)) == (112, 75)  # at least 60 mutants from at least 45 reports (issue 5)
+
+
 def test_every_kind_of_code_and_both_disciplines_have_bugs() -> None:
-    assert {bug.kind for bug in BANK} == {"pool", "connector", "completion", "store", "scheduler", "ordering", "device"}
+    assert {bug.kind for bug in BANK} == {
+        "pool",
+        "connector",
+        "completion",
+        "store",
+        "scheduler",
+        "ordering",
+        "device",
+        "event",
+    }
     assert {bug.discipline for bug in BANK} == {"pinning", "fencing"}
 
 
