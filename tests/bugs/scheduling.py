@@ -12,11 +12,10 @@ BUGS = (
         mechanism="The output of a request that has left the step is applied to it all the same.",
         source="planted",
         file="scheduler.py",
-        old="""                self.device.release(share.blocks)
+        old="""                self.device.release([block for block in share.blocks if block != NO_BLOCK])
                 continue
 """,
-        new="""                self.device.release(share.blocks)
-""",
+        new="                self.device.release([block for block in share.blocks if block != NO_BLOCK])\n",
         discipline="pinning",
         variant="s1",
         property="reads-what-was-written",
@@ -28,11 +27,10 @@ BUGS = (
         mechanism="Blocks that a step kept for a request that left it are never released.",
         source="planted",
         file="scheduler.py",
-        old="""                self.device.release(share.blocks)
+        old="""                self.device.release([block for block in share.blocks if block != NO_BLOCK])
                 continue
 """,
-        new="""                continue
-""",
+        new="                continue\n",
         discipline="pinning",
         variant="s1",
         property="owners-account-for-references",
