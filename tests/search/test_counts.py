@@ -157,3 +157,14 @@ def test_every_action_is_taken_by_the_mode_that_needs_it(discipline: Discipline)
         taken = {kind for kind, times in explored(variant.contract, variant.scope).actions.items() if times}
         assert more <= taken, mode
         assert taken <= base | more, mode
+
+
+def test_a_request_that_lost_its_store_holds_up_those_who_come_after_those_who_run() -> None:
+    """Of two that share a prefix the later one stores its last block, whose report is lost: the block stays pinned, the
+    earlier one grows into nothing, and the later one, preempted for it, is not admitted although all its blocks could be
+    hit. A visible hang, which the goals exempt as they exempt the request that waits for the report itself."""
+    found = variants("s1", SCOPES["s1"], Contract("pinning"), True)
+    variant = next(variant for variant in found if variant.name == "s1+partial+losses")
+    graph = Graph(Machine(variant.contract, variant.scope))
+    explored = graph.explore(lambda: False, lambda words: None)
+    assert (explored.states, explored.transitions, explored.violation) == (717, 1516, None)

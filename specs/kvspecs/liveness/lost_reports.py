@@ -4,7 +4,8 @@ With a deadline nothing is exempt: what will never be reported expires.
 """
 
 from kvmodel.owners import holding_of_job
-from kvmodel.policy import hits
+from kvmodel.policy import hits, wants_to_grow
+from kvmodel.request import WAITING
 from kvmodel.request import held as held_by
 from kvmodel.setting import Setting
 from kvmodel.state import State
@@ -26,16 +27,21 @@ def waits_for_lost(setting: Setting, state: State, number: int) -> bool:
 
 
 def _waiting(setting: Setting, state: State, stuck: list[Job]) -> set[int]:
-    """All that wait. One that runs keeps its blocks meanwhile, but from earlier ones that run: those preempt it."""
+    """All that wait. One that runs keeps its blocks meanwhile, but from earlier ones that run: those preempt it.
+
+    Nobody is admitted while somebody who runs wants a block, also one who waits for it in vain.
+    """
     own = {number for number, request in enumerate(state.requests) if any(job.id in request.jobs for job in stuck)}
     kept = {block for job in stuck for block in holding_of_job(setting.contract, job).device}
     kept.update(block for number in own for block in held_by(state.requests[number].table))
     found = set(own)
     while True:
+        growing = any(wants_to_grow(setting, state, number) for number in found)
         more = {
             number
-            for number in range(len(state.requests))
-            if number not in found and _lacks_blocks(setting, state, number, kept, found)
+            for number, request in enumerate(state.requests)
+            if number not in found
+            and ((growing and request.phase == WAITING) or _lacks_blocks(setting, state, number, kept, found))
         }
         if not more:
             return found
