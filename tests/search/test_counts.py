@@ -11,7 +11,7 @@ from kvmodel import Contract, Machine, Scope
 from kvmodel.contract import Discipline
 from kvproof.scopes import SCOPES
 from kvproof.search.graph import Explored, Graph
-from kvproof.search.modes import MODES, Variant
+from kvproof.search.modes import MODES, Variant, variants
 from kvproof.search.product import Product
 from kvproof.targets.kvoffload import Ledger
 
@@ -160,9 +160,11 @@ def test_every_action_is_taken_by_the_mode_that_needs_it(discipline: Discipline)
 
 
 def test_a_request_that_lost_its_store_holds_up_those_who_come_after_those_who_run() -> None:
-    """Of two that share a prefix the later one stores its last block, whose report is lost: the block stays pinned, the
-    earlier one grows into nothing, and the later one, preempted for it, is not admitted although all its blocks could be
-    hit. A visible hang, which the goals exempt as they exempt the request that waits for the report itself."""
+    """Of two that share a prefix the later one stores its last block, and the report is lost: the block stays pinned.
+
+    The earlier one grows into nothing, and the later one, preempted for it, is not admitted although all its blocks
+    could be hit. A visible hang, which the goals exempt as they exempt whoever waits for the report itself.
+    """
     found = variants("s1", SCOPES["s1"], Contract("pinning"), True)
     variant = next(variant for variant in found if variant.name == "s1+partial+losses")
     graph = Graph(Machine(variant.contract, variant.scope))
