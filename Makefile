@@ -2,6 +2,8 @@
 #   make check      hold kvoffload against the reference machine, every engine, one screen
 #   make test       the tests
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
+#   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix
+#   make bugs-compare   some of them under a plain stateful test and a random walk (ARGS: which; minutes)
 #   make check-all  the same as check with what is too large for every change (nightly)
 #   make lint types contracts    ruff; mypy and pyright; import-linter
 #   make vllm       hold vLLM's own offload connectors, unmodified, to their obligations; an environment of its own
@@ -37,7 +39,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: check test gpu check-all setup lint types contracts clean
+.PHONY: check test bugs bugs-compare gpu check-all setup lint types contracts clean
 
 check: $(STAMP)
 	@$(BIN)/kvproof check $(ARGS)
@@ -47,6 +49,12 @@ check-all: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) $(ARGS)
+
+bugs: $(STAMP)
+	@$(BIN)/python -m tests.bugs $(ARGS)
+
+bugs-compare: $(STAMP)
+	@$(BIN)/python -m tests.bugs.compare $(ARGS)
 
 gpu:
 	@PYTHONPATH=impl $(GPU_PYTHON) tests/gpu/ready.py
