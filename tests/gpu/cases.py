@@ -141,6 +141,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "reset": lambda p, *what: p.engine.reset(*what),
     "fail_copy": lambda p, worker, stream: p.device.run_failing(worker, Stream(stream)),
     "fail_block": lambda p, worker, stream, position: p.device.run_failing(worker, Stream(stream), (position,)),
+    "expire": lambda p, job: p.engine.expire(job),
     "duplicate_report": lambda p, worker, job: p.engine.report(worker, [job]),
     "lose_report": lambda p, worker, job: p.device.collect(worker, job),
     "repeat_mark": lambda p, *mark: p.repeat_mark(*mark),

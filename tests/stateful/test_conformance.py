@@ -74,5 +74,5 @@ def test_the_command_line_starts_without_hypothesis_and_torch() -> None:
 
 
 def test_there_is_nothing_else_in_the_package() -> None:
-    assert kvproof.__all__ == ["__version__", "conformance"]
+    assert kvproof.__all__ == ["Reproduced", "__version__", "conformance", "reproduce"]
     assert not hasattr(kvproof, "conformity")

@@ -115,12 +115,13 @@ def _known(
 def _failures(
     job: TransferJob, shards: Sequence[LedgerWorker], marks: Sequence[WorkerMarks]
 ) -> Iterator[tuple[int, int]]:
-    for position in sorted(job.failed):
+    noted = set() if job.state is JobState.FORGOTTEN else job.failed  # of one that expired: all of it, whatever ran
+    for position in sorted(noted):
         yield 0, position
     for worker, shard in enumerate(shards):
         told = marks[worker].of(job.direction).failed.get(job.id, ()) if marks else ()
         for position in (*shard.failed.get(job.id, ()), *told):
-            if position not in job.failed:
+            if position not in noted:
                 yield worker, position
 
 
