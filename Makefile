@@ -4,6 +4,7 @@
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
 #   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix
 #   make bugs-compare   some of them under a plain stateful test and a random walk (ARGS: which; minutes)
+#   make recount    states and transitions counted again in Murphi (needs Debian's rumur and gcc)
 #   make check-all  the same as check with what is too large for every change (nightly)
 #   make lint types contracts    ruff; mypy and pyright; import-linter
 #   make vllm       hold vLLM's own offload connectors, unmodified, to their obligations; an environment of its own
@@ -39,7 +40,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: check test bugs bugs-compare gpu check-all setup lint types contracts clean
+.PHONY: check test bugs bugs-compare recount gpu check-all setup lint types contracts clean
 
 check: $(STAMP)
 	@$(BIN)/kvproof check $(ARGS)
@@ -55,6 +56,9 @@ bugs: $(STAMP)
 
 bugs-compare: $(STAMP)
 	@$(BIN)/python -m tests.bugs.compare $(ARGS)
+
+recount: $(STAMP)
+	@$(BIN)/python -m tests.recount $(ARGS)
 
 gpu:
 	@PYTHONPATH=impl $(GPU_PYTHON) tests/gpu/ready.py

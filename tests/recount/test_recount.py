@@ -1,0 +1,65 @@
+"""Two programs, two languages, one number: the machine counted by rumur in Murphi and by kvproof's search."""
+
+from pathlib import Path
+
+import pytest
+
+from kvmodel.contract import Discipline
+from kvproof.scopes import SCOPES
+from tests.recount import __main__ as recount
+from tests.recount.model import NotCounted, missing_tools, recounted, source_of
+
+MISSING = missing_tools()
+needs_tools = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (Debian packages)")
+
+LIVE, ALL = True, False
+
+
+@needs_tools
+@pytest.mark.parametrize(
+    ("discipline", "scope", "blank", "states", "transitions"),
+    [
+        ("pinning", "s1", LIVE, 206, 531),
+        ("pinning", "s1", ALL, 316, 783),
+        ("pinning", "s2", LIVE, 434, 1365),
+        ("fencing", "s1", LIVE, 846, 2539),
+        ("fencing", "s1", ALL, 1192, 3468),
+        ("fencing", "s2", LIVE, 3918, 15_427),
+    ],
+)
+def test_both_count_the_same(
+    discipline: Discipline, scope: str, blank: bool, states: int, transitions: int, tmp_path: Path
+) -> None:
+    sizes = SCOPES[scope]
+    assert recounted(source_of(discipline, sizes, blank), tmp_path) == (states, transitions)
+    assert recount.counted(discipline, sizes, blank) == (states, transitions)
+
+
+@needs_tools
+def test_a_model_in_error_is_not_counted(tmp_path: Path) -> None:
+    """Without the reference that a pinning load takes on its destinations, it releases what it never had."""
+    line = "      if PINNING = 1 then d_touch(req[r].table[i]); end;\n"
+    source = source_of("pinning", SCOPES["s1"], LIVE)
+    assert source.count(line) == 1
+    with pytest.raises(NotCounted, match="released twice"):
+        recounted(source.replace(line, ""), tmp_path)
+
+
+def test_a_difference_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [recount.Row("pinning", "s1", LIVE, (206, 531), (206, 531))]
+    monkeypatch.setattr(recount, "missing_tools", list)
+    monkeypatch.setattr(recount, "rows", lambda names: iter(found))
+    assert recount.main([]) == 0
+    assert "all agree" in capsys.readouterr().out
+    found.append(recount.Row("fencing", "s1", LIVE, (846, 2540), (846, 2539)))
+    assert recount.main([]) == 1
+    assert "846/2,540            846/2,539  DIFFERENT" in capsys.readouterr().out
+
+
+def test_what_the_model_lacks_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(recount, "missing_tools", list)
+    assert recount.main(["s1,lookups=yes"]) == 2
+    assert "the Murphi model has no lookups" in capsys.readouterr().out
+    monkeypatch.setattr(recount, "missing_tools", lambda: ["rumur"])
+    assert recount.main(["s1"]) == 2
+    assert "not installed: rumur" in capsys.readouterr().out
