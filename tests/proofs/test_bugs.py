@@ -12,8 +12,13 @@ def once(bug: Bug, index: int) -> Discipline:
     return bug.disciplines[index % len(bug.disciplines)]
 
 
-FOUND = [(bug, once(bug, index)) for index, bug in enumerate(BUGS) if bug.fails and bug.action != "Launch"][::6]
-SURVIVORS = [(bug, once(bug, index)) for index, bug in enumerate(BUGS) if not bug.fails and bug.action == "RunStore"]
+_WITH_A_NAME: list[tuple[Bug, Discipline]] = [
+    (bug, once(bug, index)) for index, bug in enumerate(BUGS) if bug.fails and bug.action != "Launch"
+]
+FOUND = _WITH_A_NAME[::6]
+SURVIVORS: list[tuple[Bug, Discipline]] = [
+    (bug, once(bug, index)) for index, bug in enumerate(BUGS) if not bug.fails and bug.action == "RunStore"
+]
 
 
 def named(pairs: list[tuple[Bug, Discipline]]) -> list[str]:

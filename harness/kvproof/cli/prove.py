@@ -66,7 +66,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _certify(results: Sequence[Result]) -> None:
     """Keep a certificate for each discipline that is proved, with every seed."""
-    proved = {
+    proved: dict[Discipline, certificate.Certificate] = {
         result.discipline: certificate.Certificate(
             certificate.key(),
             result.counts["safety"],
