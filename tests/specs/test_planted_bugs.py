@@ -1,7 +1,7 @@
 """Every property can fail: each is broken by a planted bug, caught under its name and by a shortest path."""
 
 import pytest
-from tests.specs.planted import PLANTS, Plant
+from tests.specs.planted.bank import PLANTS, Plant
 
 from kvmodel import Contract, Machine, Scope
 from kvmodel.actions import key
