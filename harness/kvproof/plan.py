@@ -394,6 +394,8 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
             if not row.foreign_reason:
                 continue
             reason = row.foreign_reason if row.foreign is None else "held to its obligations instead"
+        if not reason and row.engine == "soak" and selection.deadline == "expire":
+            reason = NO_CLOCK
         required = ours and bool(selection.require) and selection.require in row.devices
         if reason and required:
             reason = f"--require {selection.require}: {reason}"
@@ -425,6 +427,8 @@ def _cell(row: Row, selection: Selection, discipline: Discipline, devices: tuple
 
 
 _NOT_ON = "not on --device"
+
+NO_CLOCK = "soak has no clock that a deadline could be of"
 
 
 def _devices(row: Row, selection: Selection) -> tuple[tuple[str, ...], str]:

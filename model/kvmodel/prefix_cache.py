@@ -11,11 +11,6 @@ def is_cached(pool: Pool, key: int) -> bool:
     return key in pool.keys
 
 
-def block_of(pool: Pool, key: int) -> int:
-    """The block in which a cached key is found."""
-    return pool.keys.index(key)
-
-
 def findable(pool: Pool) -> tuple[int, ...]:
     """Every key that can be hit, in order."""
     return tuple(sorted({key for key in pool.keys if key}))

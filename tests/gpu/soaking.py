@@ -21,6 +21,9 @@ MOST_ALIVE: Final = 6
 PAUSE_S: Final = 0.000_2
 """How long the streams are left alone when there was nothing to do."""
 
+MOST_TURNS: Final = 200_000
+"""Of one soak: some thousand for each request that any of them waits for."""
+
 PATIENCE_S: Final = 60.0
 """How long it may take until everything is served when nothing more is asked."""
 
@@ -120,15 +123,19 @@ def failing(seed: int) -> Callable[[int, Copy], tuple[int, ...]]:
     return faults
 
 
-def soak(config: Config, turns: int, seed: int, open_device: Open, **options: object) -> Soaked:
-    """So many turns, with a settling after each 200, then one more."""
+def soak(config: Config, requests: int, seed: int, open_device: Open, **options: object) -> Soaked:
+    """Turns until so many requests have finished, with a settling after each 200, then one more. How many turns that
+    takes depends on how fast the device is, and nothing else does."""
     device = open_device(config.workers, config.device_blocks, config.host_blocks, **options)
     try:
         soaked = Soak(config, device, seed)
-        for number in range(turns):
+        for number in range(MOST_TURNS):
+            if soaked.finished >= requests:
+                break
             soaked.turn()
             if number % 200 == 199:
                 soaked.settle()
+        assert soaked.finished >= requests, f"{soaked.finished} of {requests} requests in {MOST_TURNS} turns"
         soaked.settle()
         assert soaked.engine.reset("invalidate", "preempt") is True
         jobs = soaked.engine.connector.next_job

@@ -59,8 +59,8 @@ def test_walks_do_everything(open_device: Open, discipline: str, sizes: tuple[in
 @devices
 def test_soak(open_device: Open, discipline: str) -> None:
     config = Config(discipline, 6, 8, 2)  # type: ignore[arg-type]
-    done = soak(config, 400, 2, open_device, delays=1, layers=3)
-    assert done.finished > 20
+    done = soak(config, 40, 2, open_device, delays=1, layers=3)
+    assert done.finished >= 40
     assert done.jobs > 20
     assert done.checked > 50
 
@@ -69,7 +69,7 @@ def test_soak(open_device: Open, discipline: str) -> None:
 @devices
 def test_soak_with_copies_that_fail(open_device: Open, discipline: str) -> None:
     config = Config(discipline, 6, 8, 2)  # type: ignore[arg-type]
-    assert soak(config, 400, 3, open_device, faults=failing(1)).finished > 20
+    assert soak(config, 40, 3, open_device, faults=failing(1)).finished >= 40
 
 
 @devices

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from kvmodel.contract import ADMISSIONS, DEADLINES, DEPTHS, DISCIPLINES, REPORTS, STORE_MODES, Discipline
+from kvmodel.contract import ADMISSIONS, DEADLINES, DEPTHS, DISCIPLINES, OUTPUT_FROM, REPORTS, STORE_MODES, Discipline
 from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
 from kvproof.budget import parse_budget
@@ -103,6 +103,13 @@ def _word(name: str, words: Sequence[str]) -> Callable[[str], str]:
     return reading
 
 
+def _add_choice(parser: Parser, name: str, choices: Sequence[object], says: str) -> None:
+    """A flag that takes one of these words. name: as sentences call it; the flag has hyphens for blanks."""
+    words = tuple(map(str, choices))
+    flag = f"--{name.replace(' ', '-')}"
+    parser.add_argument(flag, metavar="|".join(words), action=_Once, type=_word(name, words), help=says)
+
+
 def add_target(parser: Parser) -> None:
     """--target, --device."""
     parser.add_argument(
@@ -132,55 +139,18 @@ def add_selection(parser: Parser) -> None:
         type=_sentence(parse_scope),
         help="s3, or with sizes changed: s3,host=3",
     )
-    add(
-        "--discipline",
-        metavar="|".join(DISCIPLINES),
-        action=_Once,
-        type=_word("discipline", DISCIPLINES),
-        help="one alone",
+    _add_choice(parser, "discipline", DISCIPLINES, "one alone")
+    _add_choice(parser, "store mode", STORE_MODES, "when blocks are stored (else as planned)")
+    _add_choice(parser, "output-from", OUTPUT_FROM, "whose compute ends a step (else as planned)")
+    _add_choice(parser, "depth", DEPTHS, "steps that may await their output at once (else as planned)")
+    _add_choice(
+        parser,
+        "admission",
+        ADMISSIONS,
+        "with room for the whole prompt, or for what is loaded alone (else as planned)",
     )
-    add(
-        "--store-mode",
-        metavar="|".join(STORE_MODES),
-        action=_Once,
-        type=_word("store mode", STORE_MODES),
-        help="when blocks are stored (else as planned)",
-    )
-    add(
-        "--output-from",
-        metavar="all|first",
-        action=_Once,
-        type=_word("output-from", ("all", "first")),
-        help="whose compute ends a step (else as planned)",
-    )
-    add(
-        "--depth",
-        metavar="|".join(map(str, DEPTHS)),
-        action=_Once,
-        type=_word("depth", tuple(map(str, DEPTHS))),
-        help="steps that may await their output at once (else as planned)",
-    )
-    add(
-        "--admission",
-        metavar="|".join(ADMISSIONS),
-        action=_Once,
-        type=_word("admission", ADMISSIONS),
-        help="with room for the whole prompt, or for what is loaded alone (else as planned)",
-    )
-    add(
-        "--deadline",
-        metavar="|".join(DEADLINES),
-        action=_Once,
-        type=_word("deadline", DEADLINES),
-        help="what becomes of a job that is not reported (else as planned)",
-    )
-    add(
-        "--reports",
-        metavar="|".join(REPORTS),
-        action=_Once,
-        type=_word("reports", REPORTS),
-        help="what workers report of their copies (else as planned)",
-    )
+    _add_choice(parser, "deadline", DEADLINES, "what becomes of a job that is not reported (else as planned)")
+    _add_choice(parser, "reports", REPORTS, "what workers report of their copies (else as planned)")
     add("--seed", metavar="N", action=_Once, type=_seed, default=0, help="of everything random (default 0)")
     add("--budget", metavar="TIME", action=_Once, type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
     add("--known", metavar="FILE", action=_Once, help="violations that are known, one id a line")
@@ -189,13 +159,7 @@ def add_selection(parser: Parser) -> None:
 def add_proof(parser: Parser) -> None:
     """The flags of prove: it works for all sizes, so that there is no scope, and on no target."""
     add = parser.add_argument
-    add(
-        "--discipline",
-        metavar="|".join(DISCIPLINES),
-        action=_Once,
-        type=_word("discipline", DISCIPLINES),
-        help="one alone",
-    )
+    _add_choice(parser, "discipline", DISCIPLINES, "one alone")
     add("--property", metavar="NAME", action=_Once, help="one alone; kvproof list properties has the names")
     add("--action", metavar="NAME", action=_Once, help="one action of the specification alone, such as Launch")
     add("--seed", metavar="N", action=_Once, type=_seed, default=0, help="of the solver (default 0)")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kvproof.cli.flags import Parser, add_selection, selection
 from kvproof.cli.planned import run_planned
+from kvproof.plan import NO_CLOCK
 from kvproof.targets.registry import is_ours
 from kvproof.usage import BadUsage
 
@@ -19,6 +20,8 @@ def run(arguments: Sequence[str]) -> int:
     chosen = selection(parsed, ("soak",))
     if chosen.device == "ledger":
         raise BadUsage("soak needs real streams and the ledger device has none; use --device host or cuda")
+    if chosen.deadline == "expire":
+        raise BadUsage(f"{NO_CLOCK}; --deadline expire is for explore, conform, fuzz and check")
     if not is_ours(chosen.target):
         raise BadUsage(
             f"soak drives kvoffload's devices, and the target is {chosen.target!r:.100}; use conform or fuzz"

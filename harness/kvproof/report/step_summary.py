@@ -15,10 +15,12 @@ def add_to_step_summary(screen: str, failures: Sequence[str]) -> None:
     path = os.environ.get(VARIABLE)
     if not path:
         return
-    blocks = [_fenced(text) for text in (screen, *failures)]
-    text = "### kvproof\n\n" + "\n\n".join(blocks) + "\n"
-    if len(text) > LARGEST:
-        text = text[:LARGEST].rsplit("\n\n", 1)[0] + "\n\nThere is more: see the log.\n"
+    text = "### kvproof\n"
+    for shown, block in enumerate((screen, *failures)):
+        if len(text) + len(block) > LARGEST:
+            text += f"\n{len(failures) + 1 - shown} more do not fit here: see the log.\n"
+            break
+        text += f"\n{_fenced(block)}\n"
     with open(path, "a", encoding="utf-8") as file:
         file.write(text)
 

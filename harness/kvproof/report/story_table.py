@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator
 
-from kvproof.report.story import Cell, Lane, Picture, Story, changes, disputed
+from kvproof.report.story import Cell, Lane, Story, changes, disputed
 
 NARROWEST = 60
 """Below so many columns, lines are wrapped as if there were so many."""
@@ -95,8 +95,3 @@ def lanes_named(story: Story, words: list[str]) -> frozenset[str]:
 
 def _is_named(lane: Lane, word: str) -> bool:
     return lane.name == word or (lane.group == "stream" and lane.name.partition(" ")[0] == word)
-
-
-def standing(picture: Picture, lanes: tuple[Lane, ...]) -> list[str]:
-    """One line for each lane that has anything."""
-    return [picture[lane.name].detail for lane in lanes if lane.name in picture]

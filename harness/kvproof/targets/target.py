@@ -50,7 +50,7 @@ class Offering(Protocol):
     """A target that can say, without doing it, what its scheduler would do next."""
 
     def offers(self) -> frozenset[tuple[object, ...]]:
-        """Keys of the actions of `kvproof.targets.view.OFFERED` that it would take if it was asked."""
+        """Keys of the actions of `kvproof.targets.view.OFFERED` that it would take if it was asked. Changes nothing."""
         ...
 
 
