@@ -71,3 +71,19 @@ def test_a_command_that_the_target_does_not_take(verb: str) -> None:
     result = told((Command(verb, (0,)),), "tests.harness.broken_targets:StaleReferences", "")
     assert result.verdict is Verdict.ERROR
     assert result.detail.endswith(f"takes no {verb}, which is command 1 of the trace")
+
+
+def test_of_a_watched_target_only_what_was_said_is_told() -> None:
+    """No machine goes with it: a picture would show requests as absent that the engine serves."""
+    commands = (*[Command("schedule"), Command("abort", (0,))] * 3,)
+    result = told(commands, "tests.obligations.test_watched_engines:Dies", "")
+    assert result.verdict is Verdict.REFUTED
+    story = result.story
+    assert story is not None
+    assert (story.lanes, story.start, story.contract, story.target) == ((), {}, None, None)
+    assert [(step.command, step.note, step.picture) for step in story.steps[:2]] == [
+        ("schedule", "done", {}),
+        ("abort x", "done", {}),
+    ]
+    assert len(story.steps) == 6
+    assert "KeyError" in story.sentence

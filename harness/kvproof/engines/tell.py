@@ -3,15 +3,17 @@
 import dataclasses
 import time
 
-from kvmodel import Machine
+from kvmodel import Machine, State
 from kvproof.engines.run_of import failure_of, run_of
 from kvproof.job import Cut, Job, Progress
+from kvproof.obligations.runs import is_watched
 from kvproof.report.failure_text import reasons
-from kvproof.report.story import Step, Story
+from kvproof.report.story import Picture, Step, Story
 from kvproof.search.modes import Variant
 from kvproof.targets.command import describe_all
 from kvproof.targets.open_for import not_taken, opener
 from kvproof.targets.picture import lanes_of, picture_of
+from kvproof.targets.registry import MACHINE, load
 from kvproof.trace.trace import Trace
 from kvproof.verdict import Result, Verdict
 
@@ -44,18 +46,21 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     both = []
     if divergence is not None:
         both = [side for side in (divergence.contract_state, divergence.target_state) if side is not None]
-    # The last command was not accounted for: what is left is what the contract says. And of a watched target nothing is
-    # known but what it was told and what it answered.
+    # The last command was not accounted for: what is left is what the contract says.
     after += [both[0] if both else states[-1]] * (run.done - len(after))
     words = describe_all(trace.commands[: run.done], job.scope)
     notes = (*run.notes, *[""] * run.done)
+    # Of a watched target nothing is known but what it was told and what it answered: no machine goes with it.
+    known = job.target == MACHINE or not is_watched(load(job.target, job.device))
+
+    def picture(state: State) -> Picture:
+        return picture_of(machine, state) if known else {}
+
     story = Story(
         title=f"{job.target}{f' on {job.device}' if job.device else ''}, {job.discipline}, {job.scope_name}",
-        lanes=lanes_of(machine, [*states, *both]),
-        start=picture_of(machine, states[0]),
-        steps=tuple(
-            Step(word, note, picture_of(machine, state)) for word, note, state in zip(words, notes, after, strict=False)
-        ),
+        lanes=lanes_of(machine, [*states, *both]) if known else (),
+        start=picture(states[0]),
+        steps=tuple(Step(word, note, picture(state)) for word, note, state in zip(words, notes, after, strict=False)),
     )
     if divergence is None:
         result = job.result(Verdict.PASSED, seconds, detail="all accounted for")
@@ -70,7 +75,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         sentence=failure.sentence,
         facts=tuple(zip(failure.contract_lines, failure.target_lines, strict=False)),
         reasons=" ".join(reasons(failure)),
-        contract=None if divergence.contract_state is None else picture_of(machine, divergence.contract_state),
-        target=None if divergence.target_state is None else picture_of(machine, divergence.target_state),
+        contract=None if divergence.contract_state is None else picture(divergence.contract_state),
+        target=None if divergence.target_state is None else picture(divergence.target_state),
     )
     return dataclasses.replace(job.result(Verdict.REFUTED, seconds, failure=failure), story=story)
