@@ -9,14 +9,15 @@ from kvmodel import Action, Contract, Machine, State
 from kvmodel import actions as act
 from kvmodel.actions import Admission, Launching, Reset
 from kvmodel.contract import Discipline
-from kvmodel.transfer_job import NONE, Pair
+from kvmodel.transfer_job import ABANDONED, NONE, Pair
 from kvproof.scopes import SCOPES
+from kvproof.targets import naming
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import Explained, explain
 from kvproof.targets.judging import between
 from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
-from kvproof.targets.view import View, expected
+from kvproof.targets.view import JobView, View, expected
 
 SCOPE = SCOPES["s1"]._replace(duplicates=1, forgeries=1, double_frees=1)
 
@@ -226,7 +227,7 @@ CASES = {
         (act.Run(0, 0),), lambda view: {"device_keys": (1, 0)},
     ),
     "not what was written": Case(
-        LAUNCHED, COMPUTE, Answer(), READS, "The target's contents are not what the contract says.",
+        LAUNCHED, COMPUTE, Answer(), READS, "Block d1 of worker 0 holds UNWRITTEN, and should hold CONTENT(ab).",
         "d1 on w0 CONTENT(ab)", "d1 on w0 UNWRITTEN",
         (act.Run(0, 0),), lambda view: {"contents": (((1, 0),), ((0,),))},
     ),
@@ -448,3 +449,20 @@ def test_awaited_steps_in_words() -> None:
     )
     assert isinstance(odd, Divergence)
     assert "awaited step 2 does not exist" in odd.sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda job: job._replace(view=ABANDONED), "Job 0 is ABANDONED, and should be LIVE."),
+        (lambda job: job._replace(request=1), "Job 0 is of other blocks, or of another request, than it should be."),
+        (lambda job: job._replace(id=3), "Job 0 is not in the target's table, and should be: it is LIVE."),
+    ],
+)
+def test_a_job_that_the_scheduler_sees_otherwise_is_named(change: Callable[[JobView], JobView], sentence: str) -> None:
+    machine, state = at(COPIED, "pinning")
+    view = expected(state)
+    assert view.jobs is not None
+    view = view._replace(jobs=tuple(map(change, view.jobs)))
+    found = naming.difference(machine, state, None, None, state, view, "jobs")
+    assert found.sentence == sentence

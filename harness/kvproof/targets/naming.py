@@ -9,10 +9,10 @@ from kvmodel import actions as act
 from kvmodel.request import PHASES
 from kvmodel.state import job_with
 from kvmodel.streams import STREAMS, oldest_compute, oldest_copy
-from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LAUNCHED, STORE
+from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LAUNCHED, STORE, VIEWS
 from kvproof.targets.command import Command, request_name
 from kvproof.targets.divergence import Divergence
-from kvproof.targets.side_by_side import as_state, choice_words, sides
+from kvproof.targets.side_by_side import as_state, choice_words, content_in_words, sides
 from kvproof.targets.view import JobView, View, expected
 from kvspecs.catalogue import AGREEMENT, EVENTS, JUDGED, NAMES
 from kvspecs.property import Property
@@ -171,6 +171,10 @@ def _broken(
     if found is not None:
         return found
     name = BY_FIELD.get(field, AGREEMENT)
+    if field == "jobs":
+        return name, _other_job(after, view)
+    if field == "contents":
+        return name, _other_content(machine, after, view)
     return name, f"The target's {field.replace('_', ' ')} are not what the contract says."
 
 
@@ -243,6 +247,35 @@ def _of_pool(machine: Machine, after: State, view: View, field: str) -> tuple[st
     name = AGREEMENT if tier == "device" else "every-full-block-is-stored-or-refused"
     key = machine.setting.key_names[right[block] - 1]
     return name, f"{tier.capitalize()} block {block} cannot be hit as {key!r}, and should be."
+
+
+def _other_job(after: State, view: View) -> str:
+    """The first job that the scheduler sees otherwise than it should."""
+    right = {job.id: job for job in expected(after).jobs or ()}
+    seen = {job.id: job for job in view.jobs or ()}
+    for number in sorted(right.keys() | seen.keys()):
+        wanted, found = right.get(number), seen.get(number)
+        if wanted is None:
+            return f"Job {number} is in the target's table, and should be in none any more."
+        if found is None:
+            return f"Job {number} is not in the target's table, and should be: it is {VIEWS[wanted.view]}."
+        if found.view != wanted.view:
+            return f"Job {number} is {VIEWS[found.view]}, and should be {VIEWS[wanted.view]}."
+        if found != wanted:
+            return f"Job {number} is of other blocks, or of another request, than it should be."
+    return "The target's jobs are not what the contract says."
+
+
+def _other_content(machine: Machine, after: State, view: View) -> str:
+    """The first block that holds something else than it should."""
+    names = machine.setting.key_names
+    for tier, right_rows, rows in zip("dh", expected(after).contents or (), view.contents or (), strict=False):
+        for worker, (right, row) in enumerate(zip(right_rows, rows, strict=False)):
+            for block, (wanted, found) in enumerate(zip(right, row, strict=False)):
+                if wanted != found:
+                    words = content_in_words(found, names), content_in_words(wanted, names)
+                    return f"Block {tier}{block} of worker {worker} holds {words[0]}, and should hold {words[1]}."
+    return "The target's contents are not what the contract says."
 
 
 def _awaited(after: State, view: View, field: str) -> tuple[str, str] | None:
