@@ -311,6 +311,7 @@ class Selection:
     scope        a scope in place of those of the plan, as (name, scope)
     disciplines  the disciplines to run, of those that the target declares
     nightly      also what is too large for every change
+    patience_s   how long one call of the target may take; None: as the target says, or 10
     require      a device whose absence is an error; empty: none
     """
 
@@ -326,6 +327,7 @@ class Selection:
     reports: Reports | None = None
     deadline: Deadline | None = None
     seed: int = 0
+    patience_s: float | None = None
     nightly: bool = False
     require: str = ""
     known: tuple[str, ...] = ()
@@ -465,6 +467,7 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
                 scope=scope,
                 contract=contract,
                 seed=selection.seed,
+                patience_s=selection.patience_s,
                 device=device,
                 options={**row.options, "known": selection.known},
                 title=_title(row, selection),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from kvmodel import Machine
 from kvproof import __version__
+from kvproof.engines.apart import may_die, told_apart
 from kvproof.engines.run_of import failure_of, run_of
 from kvproof.failure import Failure
 from kvproof.report.failure_text import failure_text
@@ -17,10 +18,12 @@ class Reproduced(AssertionError):
     """The target still does what the trace shows, or something else that cannot be accounted for: the report says."""
 
 
-def reproduce(trace: str | Path, *, target: str | None = None, device: str | None = None) -> None:
-    """Perform a saved trace in this process. Returns if every command can be accounted for.
+def reproduce(trace: str | Path, *, target: str | None = None, device: str | None = None, here: bool = False) -> None:
+    """Perform a saved trace. Returns if every command can be accounted for.
 
     target, device  in place of those that the trace names, as `--target` and `--device` take them
+    here            in this process, as debuggers want it, whatever the target does to it; else code that is not ours
+                    runs in a forked one
 
     Raises Reproduced if not; BadTrace for a file that is none; ValueError for commands that the target does not take.
     """
@@ -31,7 +34,11 @@ def reproduce(trace: str | Path, *, target: str | None = None, device: str | Non
     if reason:
         raise ValueError(reason)
     machine = Machine(read.contract, read.scope)
-    run = run_of(machine, opener(name, on, machine), read.commands, lambda: False)
+    open_target = opener(name, on, machine)
+    if may_die(name) and not here:
+        run = told_apart(machine, open_target, read.commands)
+    else:
+        run = run_of(machine, open_target, read.commands, lambda: False)
     if run.beyond:
         raise ValueError(run.beyond)
     if run.divergence is not None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Protocol
 
+from kvproof.engines import apart
+from kvproof.engines.apart import may_die
 from kvproof.job import Job, load_engine
 from kvproof.targets.guarded import watch
 from kvproof.verdict import Result, Verdict
@@ -23,21 +25,31 @@ class Flag(Protocol):
 def work(job: Job, results: Connection, stop: Flag) -> None:
     """Run one job and send ("progress", text) and finally ("result", Result) down the connection."""
     os.dup2(2, 1)  # a target that prints must not write into the report, which may be JSON
-    watch()
+    watch(job.patience_s)
     results.send(("result", outcome(job, _reporter(results), stop)))
     results.close()
 
 
 def outcome(job: Job, progress: Callable[[str], None], stop: Flag) -> Result:
-    """The engine's result, or ERROR with the traceback in its detail if the engine raises."""
+    """The engine's result, or ERROR with the traceback in its detail if the engine raises. Code that is not ours runs
+    in a child of this process."""
     started = time.monotonic()
     deadline = None if job.budget_s is None else started + job.budget_s
 
     def cut() -> bool:
         return stop.value != 0 or (deadline is not None and time.monotonic() > deadline)
 
+    def engine(progress: Callable[[str], None]) -> Result:
+        return _result(job, started, lambda: load_engine(job.engine)(job, progress, cut))
+
+    if may_die(job.target):
+        return _result(job, started, lambda: apart.run(job, engine, progress, cut))
+    return engine(progress)
+
+
+def _result(job: Job, started: float, run: Callable[[], Result]) -> Result:
     try:
-        return load_engine(job.engine)(job, progress, cut)
+        return run()
     except BaseException as error:  # noqa: BLE001 (also SystemExit, which a target may raise: it is reported as ERROR)
         frames = traceback.extract_tb(error.__traceback__)
         where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""

@@ -5,63 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.harness.changed_file import job, written
 
-from kvmodel.contract import Contract
 from kvproof.engines import conform, fuzz
-from kvproof.job import Job
 from kvproof.runner import run_jobs
-from kvproof.scopes import SCOPES
 from kvproof.trace import itf
 from kvproof.verdict import Result, Verdict
 
-TARGET = """
-import os, sys
-from itertools import count
-from kvmodel import actions as act
-from kvmodel.actions import Admission, Launching
-from kvmodel.transfer_job import Pair
-from kvproof.targets.kvoffload import Ledger
-from kvproof.targets.outcome import Answer, Refused
-from kvproof.targets.view import JobView, View
-
-class Engine(Ledger):
-    disciplines = ("pinning",)
-    patience_s = 0.3
-
-    def perform(self, command):
-        outcome = super().perform(command)
-        if command.verb == "handle_output":
-            {perform}
-        return outcome
-
-    def view(self):
-        view = super().view()
-        {view}
-        return view
-
-    def offers(self):
-        offers = super().offers()
-        {offers}
-        return offers
-
-    def __init__(self, setting):
-        {opened}
-        super().__init__(setting)
-"""
-
 STEPPING = "work-remaining-keeps-the-engine-stepping"
-
-
-def written(folder: Path, **changes: str) -> str:
-    """A file with kvoffload as a foreign target, changed in these places, as `--target` takes it."""
-    places = dict.fromkeys(("perform", "view", "offers", "opened"), "pass") | changes
-    path = folder / "engine.py"
-    path.write_text(TARGET.format(**places))
-    return f"{path}:Engine"
-
-
-def job(target: str, engine: str, scope: str = "s1", **options: object) -> Job:
-    return Job(engine, target, "pinning", scope, SCOPES[scope], Contract("pinning"), options=options)
 
 
 def by_both(target: str) -> list[Result]:
@@ -237,14 +188,6 @@ def test_a_trace_without_commands_can_be_replayed(folder: Path, cli) -> None:
     assert "OSError before the first command: no such engine" in ran.out
 
 
-def test_a_process_that_dies_is_an_error_that_names_the_job(folder: Path, cli) -> None:
-    target = written(folder, perform="os._exit(7)")
-    ran = cli("check", "--target", target, "--scope", "s1")
-    assert ran.status == 2
-    assert "the process of conform s1 pinning exited with status 7 without a result" in ran.out
-    assert "the process of fuzz s1 pinning exited with status 7 without a result" in ran.out
-
-
 def test_a_hang_is_a_violation_with_a_trace(tmp_path: Path) -> None:
     target = written(tmp_path, perform="\n            while True: pass")
     todo = [job(target, "conform"), job(target, "fuzz", commands=100)]
@@ -254,10 +197,3 @@ def test_a_hang_is_a_violation_with_a_trace(tmp_path: Path) -> None:
         assert failure.property == "everything-drains"
         assert failure.cause == ("crash", "handle_output", "Hang")
         assert re.search(r"Hang on handle_output\(\): no answer within 0\.3 s \(engine\.py:\d+\)", failure.sentence)
-
-
-def test_what_cannot_be_interrupted_is_cut_short_by_the_budget(tmp_path: Path) -> None:
-    target = written(tmp_path, perform="sum(count())")  # in C, where no signal is looked at
-    outcome = run_jobs([job(target, "conform")], costs=[1.0], budget_s=0.5, grace_s=0.5)
-    assert outcome.results[0].verdict is Verdict.UNDETERMINED
-    assert outcome.results[0].detail == "did not stop when it was told to, and was ended by force"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kvproof.cli.flags import Parser, add_selection, selection
+from kvproof.cli.flags import Parser, add_patience, add_selection, selection
 from kvproof.cli.planned import run_planned
 
 
@@ -13,5 +13,6 @@ def run(arguments: Sequence[str]) -> int:
         "walks with real bytes on the host device, and on cuda where there is one.",
     )
     add_selection(parser)
+    add_patience(parser)
     parsed = parser.read(arguments)
     return run_planned(selection(parsed, ("conform",)), parsed)

@@ -4,13 +4,14 @@ import argparse
 import re
 import tomllib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from kvmodel.contract import ADMISSIONS, DEADLINES, DEPTHS, DISCIPLINES, OUTPUT_FROM, REPORTS, STORE_MODES, Discipline
 from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
-from kvproof.budget import parse_budget
+from kvproof.budget import parse_budget, parse_time
 from kvproof.known import read_known
 from kvproof.plan import Selection
 from kvproof.report.json_report import check_destination
@@ -128,6 +129,17 @@ def add_target(parser: Parser) -> None:
     )
 
 
+def add_patience(parser: Parser) -> None:
+    """--patience."""
+    parser.add_argument(
+        "--patience",
+        metavar="TIME",
+        action=_Once,
+        type=partial(parse_time, "patience"),
+        help="how long one command may take until it is a hang (else as the target says in patience_s, else 10s)",
+    )
+
+
 def add_selection(parser: Parser) -> None:
     """The flags of every verb that runs engines."""
     add_target(parser)
@@ -191,6 +203,7 @@ def selection(arguments: argparse.Namespace, engines: tuple[str, ...] = ()) -> S
         reports=arguments.reports,
         deadline=arguments.deadline,
         seed=arguments.seed,
+        patience_s=getattr(arguments, "patience", None),
         known=tuple(read_known(Path(arguments.known))) if arguments.known else (),
     )
 

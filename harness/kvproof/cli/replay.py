@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kvproof import verdict
 from kvproof.budget import parse_budget
-from kvproof.cli.flags import Parser, add_target
+from kvproof.cli.flags import Parser, add_patience, add_target
 from kvproof.cli.planned import report
 from kvproof.cli.single import headline, job_of, read_trace, run_one
 from kvproof.report.failure_text import failure_text
@@ -22,6 +22,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("trace", metavar="TRACE", help="an id (or its beginning), a trace file, or a folder with one")
     add_target(parser)
+    add_patience(parser)
     parser.add_argument("--prune", action="store_true", help="remove the kept failure if it is FIXED")
     parser.add_argument("--budget", metavar="TIME", type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
     parsed = parser.read(arguments)

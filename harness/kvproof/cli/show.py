@@ -8,7 +8,7 @@ from pathlib import Path
 from kvproof import verdict
 from kvproof.atomic import write_whole
 from kvproof.budget import parse_budget
-from kvproof.cli.flags import Parser, add_target
+from kvproof.cli.flags import Parser, add_patience, add_target
 from kvproof.cli.planned import report, written
 from kvproof.cli.single import headline, job_of, read_trace, run_one
 from kvproof.report.mermaid import mermaid
@@ -29,6 +29,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--mermaid", action="store_true", help="print a diagram for the comment of a pull request")
     parser.add_argument("--only", metavar="NAMES", help='what is about these alone, such as "d0,x,job 1,w0"')
     add_target(parser)
+    add_patience(parser)
     parser.add_argument("--budget", metavar="TIME", type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
     parsed = parser.read(arguments)
     if parsed.mermaid and parsed.only:

@@ -7,7 +7,7 @@ from pathlib import Path
 from kvproof import verdict
 from kvproof.budget import parse_budget
 from kvproof.cli import bundle
-from kvproof.cli.flags import Parser, add_target
+from kvproof.cli.flags import Parser, add_patience, add_target
 from kvproof.cli.planned import report
 from kvproof.cli.single import headline, job_of, read_trace, run_one
 from kvproof.commit import current_commit
@@ -26,6 +26,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("trace", metavar="TRACE", help="an id (or its beginning), a trace file, or a folder with one")
     parser.add_argument("--out", metavar="FILE", help="write the shorter trace there")
     add_target(parser)
+    add_patience(parser)
     parser.add_argument("--budget", metavar="TIME", type=parse_budget, help="stop after 60s, 2m, 500ms")
     parsed = parser.read(arguments)
     if parsed.out is not None and not Path(parsed.out).parent.is_dir():

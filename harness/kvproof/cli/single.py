@@ -40,7 +40,7 @@ def job_of(engine: str, trace: Trace, arguments: argparse.Namespace) -> Job:
     if arguments.target is None:
         arguments.target = trace.target
     if arguments.target == MACHINE:
-        return _job(engine, trace, MACHINE, "")
+        return _job(engine, trace, MACHINE, "", arguments.patience)
     target, device = target_and_device(arguments)
     if device == "auto" and is_ours(target):
         device = trace.device if trace.device in DEVICES else DEVICES[0]
@@ -50,10 +50,10 @@ def job_of(engine: str, trace: Trace, arguments: argparse.Namespace) -> Job:
         raise BadUsage(f"the trace cannot be tried on device cuda, {reason}; use --device host or --device ledger")
     if not is_ours(target):
         load(target)
-    return _job(engine, trace, target, device)
+    return _job(engine, trace, target, device, arguments.patience)
 
 
-def _job(engine: str, trace: Trace, target: str, device: str) -> Job:
+def _job(engine: str, trace: Trace, target: str, device: str, patience_s: float | None) -> Job:
     return Job(
         engine=engine,
         target=target,
@@ -62,6 +62,7 @@ def _job(engine: str, trace: Trace, target: str, device: str) -> Job:
         scope=trace.scope,
         contract=trace.contract,
         seed=trace.seed,
+        patience_s=patience_s,
         device=device,
         options={"trace": dataclasses.replace(trace, target=target, device=device)},
     )

@@ -18,6 +18,7 @@ from kvproof.search.modes import Variant, variants
 from kvproof.search.phases import Label, pairs_of
 from kvproof.search.product import Product, Searchable, Searched
 from kvproof.search.walks import Pairs, Transitions, named
+from kvproof.targets import journal
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed, explain
@@ -171,6 +172,7 @@ class Walker:
         self.state = self.machine.initial()
         self.commands: list[Command] = []
         if self.target is not None and isinstance(self.target, Restarting):
+            journal.begun(self.machine.setting)
             self.target.restart()
         else:
             self.close()

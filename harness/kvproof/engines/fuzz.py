@@ -15,7 +15,7 @@ from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
 from kvproof.lockstep import HEALTH_CHECKS, Lockstep, Nonconforming, lockstep_class
 from kvproof.obligations.runs import is_watched
-from kvproof.search.modes import Variant, turns
+from kvproof.search.modes import turns, with_modes
 from kvproof.targets.open_for import opener
 from kvproof.targets.registry import load, undeclared
 from kvproof.targets.view import FIELDS
@@ -109,10 +109,6 @@ def _failure(job: Job, cls: type[Lockstep], cut: Cut) -> Failure:
     machine = Machine(cls.contract, cls.scope)
     shorter, run, minimal = shrunk(machine, opener(job.target, job.device, machine), commands, divergence, cut)
     remark = "" if run.divergence is not None else "(It did not occur when the same commands were run again.)"
-    modes = ["lazy"] * cls.contract.lazy + ["first"] * (cls.contract.output_from == "first")
-    modes += ["depth"] * (cls.contract.depth == 2)
-    modes += ["partial"] * cls.contract.partial
-    modes += ["marks"] * cls.contract.marks + ["deadline"] * cls.contract.expires
-    variant = Variant("+".join((job.scope_name, *modes)), cls.scope, cls.contract)
+    variant = with_modes(job.scope_name, cls.scope, cls.contract)
     found = run.divergence or divergence
     return failure_of(variant, job.target, job.engine, job.device, shorter, found, run.notes, minimal, remark)

@@ -16,9 +16,20 @@ from kvproof.trace.shrink import shrink
 from kvproof.trace.trace import Trace
 from kvproof.verdict import Result, Verdict
 
+Given = Callable[[Machine, State, Command], bool]
+"""Whether a command may be given in a state of the machine."""
+
+Runner = Callable[[Machine, Open, Sequence[Command], Callable[[], bool], Given], RunOf]
+"""Performs commands, as `run_of` does."""
+
 
 def shrunk(
-    machine: Machine, open_target: Open, commands: Sequence[Command], divergence: Divergence, cut: Callable[[], bool]
+    machine: Machine,
+    open_target: Open,
+    commands: Sequence[Command],
+    divergence: Divergence,
+    cut: Callable[[], bool],
+    run_it: Runner = run_of,
 ) -> tuple[tuple[Command, ...], RunOf, Minimal]:
     """A shorter sequence that ends in the same violation, and its run. Unshrunk if it does not fail again.
 
@@ -26,21 +37,22 @@ def shrunk(
     fail in the same way on a command that nobody would give it.
     """
     wanted = _same(divergence)
-    given = may_be_given
+    given: Given = may_be_given
 
     def fails(candidate: Sequence[Command]) -> bool:
-        run = run_of(machine, open_target, candidate, cut, given)
+        run = run_it(machine, open_target, candidate, cut, given)
         return run.divergence is not None and run.done == len(candidate) and _same(run.divergence) == wanted
 
     if not fails(commands):
-        given = _anything
+        given = anything
     if not fails(commands):
-        return tuple(commands), run_of(machine, open_target, commands, cut), ""
+        return tuple(commands), run_it(machine, open_target, commands, cut, anything), ""
     shorter = shrink(commands, fails, cut)
-    return shorter, run_of(machine, open_target, shorter, lambda: False), "shrunk"
+    return shorter, run_it(machine, open_target, shorter, lambda: False, anything), "shrunk"
 
 
-def _anything(machine: Machine, state: State, command: Command) -> bool:
+def anything(machine: Machine, state: State, command: Command) -> bool:
+    """Every command may be given."""
     return True
 
 

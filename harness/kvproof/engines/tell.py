@@ -11,7 +11,7 @@ from kvproof.report.failure_text import reasons
 from kvproof.report.story import Picture, Step, Story
 from kvproof.search.modes import Variant
 from kvproof.targets.command import describe_all
-from kvproof.targets.open_for import not_taken, opener
+from kvproof.targets.open_for import not_taken, opener_of
 from kvproof.targets.picture import lanes_of, picture_of
 from kvproof.targets.registry import MACHINE, load
 from kvproof.trace.trace import Trace
@@ -35,7 +35,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         return job.result(Verdict.ERROR, 0.0, detail=reason)
     machine = Machine(job.contract, job.scope)
     states = [machine.initial()]
-    run = run_of(machine, opener(job.target, job.device, machine), trace.commands, cut, told=states.append)
+    run = run_of(machine, opener_of(job, machine), trace.commands, cut, told=states.append)
     seconds = time.monotonic() - started
     if run.beyond:
         return job.result(Verdict.ERROR, seconds, detail=run.beyond)

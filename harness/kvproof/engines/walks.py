@@ -10,7 +10,7 @@ from kvproof.failure import Failure, fingerprint
 from kvproof.job import Cut, Job, Progress
 from kvproof.obligations.walk import Walk, walk
 from kvproof.obligations.watched import Unreadable
-from kvproof.search.modes import Variant
+from kvproof.search.modes import with_modes
 from kvproof.targets.open_for import opener
 from kvproof.targets.registry import load
 from kvproof.targets.target import Target
@@ -66,7 +66,6 @@ def _failure(job: Job, contract: Contract, open_target: Callable[[], Target], fo
     machine = Machine(contract, job.scope)
     shorter, run, minimal = shrunk(machine, open_target, found.commands, found.divergence, cut)
     remark = "" if run.divergence is not None else "(It did not occur when the same commands were run again.)"
-    modes = ["lazy"] * contract.lazy + ["depth"] * (contract.depth > 1)
-    variant = Variant("+".join((job.scope_name, *modes)), job.scope, contract)
+    variant = with_modes(job.scope_name, job.scope, contract)
     divergence = run.divergence or found.divergence
     return failure_of(variant, job.target, job.engine, job.device, shorter, divergence, run.notes, minimal, remark)

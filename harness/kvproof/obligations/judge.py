@@ -6,6 +6,7 @@ from typing import Any, cast
 from kvmodel.actions import Reset
 from kvproof.obligations.watched import Books, Pool, Unreadable, Watched
 from kvproof.obligations.workers import AGES, Misread
+from kvproof.targets import journal
 from kvproof.targets.command import Command, request_name
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed
@@ -37,7 +38,8 @@ class Judged:
         """Give one command, and judge what came of it. A drain is many steps; the first that breaks something ends it.
         Raises Unreadable where the adapter does not know this engine."""
         if command.verb == "drain":
-            return self._drained(command)
+            with journal.as_one(command):
+                return self._drained(command)
         outcome = carried_out(cast(Any, self.target), command)
         return outcome, self._judged(command, outcome)
 

@@ -185,6 +185,19 @@ def turns(contract: Contract) -> list[Contract]:
     ]
 
 
+def with_modes(name: str, scope: Scope, contract: Contract) -> Variant:
+    """The variant of a contract, under a name that tells which of the contract's modes are on."""
+    on = {
+        "lazy": contract.lazy,
+        "first": contract.output_from == "first",
+        "depth": contract.depth == 2,
+        "partial": contract.partial,
+        "marks": contract.marks,
+        "deadline": contract.expires,
+    }
+    return Variant("+".join((name, *(mode for mode, is_on in on.items() if is_on))), scope, contract)
+
+
 def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[Variant]:
     """The base with each mode alone, or with pairs of modes."""
     base = Variant(name, scope, contract)

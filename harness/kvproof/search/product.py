@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from kvmodel import ACTIONS, Machine, State
 from kvproof.search.canonical import canonical_with
 from kvproof.search.phases import Label, pairs_of
+from kvproof.targets import journal
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed, explain
@@ -111,7 +112,7 @@ class Product:
         while self._open:
             number, state, snapshot = self._open.popleft()
             actions = machine.actions(state)
-            target.restore(snapshot)
+            self._put_back(number, snapshot)
             difference = between(machine, state, self.via[number], offers_of(actions), offered(target))
             if difference is not None and not self._pass_by(self.path(number), difference):
                 return False, self.path(number), difference
@@ -122,7 +123,7 @@ class Product:
             for command in self._commands(state, [command_of(action) for action in actions]):
                 self.edges += 1
                 if not untouched:
-                    target.restore(snapshot)
+                    self._put_back(number, snapshot)
                 untouched = False
                 outcome, view = performed(target, command)
                 explained = explain(machine, state, command, outcome, view, True)
@@ -145,6 +146,10 @@ class Product:
                 if cut():
                     return False, (), None
         return True, (), None
+
+    def _put_back(self, number: int, snapshot: bytes) -> None:
+        journal.put_back(self.machine.setting, lambda: self.path(number))
+        self.target.restore(snapshot)
 
     def _pass_by(self, commands: tuple[Command, ...], divergence: Divergence) -> bool:
         if not self.known(divergence):

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import NoReturn, TypeVar, cast
 
 from kvmodel import State
+from kvproof.targets import journal
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import MALFORMED, Answer, Crashed, Outcome, Refused
 from kvproof.targets.target import Abstracting, Offering, Target
@@ -35,31 +36,39 @@ class _NoAnswer(BaseException):
 
 
 class _Watch:
-    """Whether calls are watched, and whether one has hung."""
+    """Whether calls are watched, and whether one has hung. patience_s: of every target, whatever it says; or None."""
 
     on = False
     hung = False
+    patience_s: float | None = None
 
-    def start(self, patience_s: float) -> float:
-        """Returns how long the call may take."""
-        if self.hung:
-            patience_s = min(patience_s, IMPATIENCE_S)
+    def allowed(self, patience_s: float) -> float:
+        """How long a call may take, where its target would allow so much."""
+        if self.patience_s is not None:
+            patience_s = self.patience_s
+        return min(patience_s, IMPATIENCE_S) if self.hung else patience_s
+
+    def start(self, patience_s: float) -> None:
         if self.on:
+            journal.calling(patience_s)
             signal.setitimer(signal.ITIMER_REAL, patience_s)
-        return patience_s
 
     def stop(self) -> None:
         if self.on:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
+            journal.calling(0.0)
 
 
 _watch = _Watch()
 
 
-def watch() -> None:
+def watch(patience_s: float | None = None) -> None:
     """From now on interrupt calls that do not come back: a hang is a violation too.
 
-    For the main thread of a process that has nothing else to do with SIGALRM. Only Python code can be interrupted.
+    patience_s  how long one call of any target may take, whatever the target says
+
+    For the main thread of a process that has nothing else to do with SIGALRM. Only Python code can be interrupted;
+    where a journal is kept, whoever reads it ends the process in any other.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
@@ -67,6 +76,12 @@ def watch() -> None:
 
     signal.signal(signal.SIGALRM, interrupt)
     _watch.on = True
+    _watch.patience_s = patience_s
+
+
+def hurry() -> None:
+    """A call has hung: from now on wait for none longer than IMPATIENCE_S."""
+    _watch.hung = True
 
 
 def started(open_target: Callable[[], Target]) -> Target | Crashed:
@@ -92,6 +107,7 @@ def performed(target: Target, command: Command) -> tuple[Outcome, View]:
 
 def carried_out(target: Target, command: Command) -> Outcome:
     """One command carried out."""
+    journal.ahead(command)
     outcome = _guarded(lambda: target.perform(command), _patience(target))
     if isinstance(outcome, _OUTCOMES):
         return outcome
@@ -140,16 +156,18 @@ def _patience(target: object) -> float:
 
 
 def _guarded(call: Callable[[], object], patience_s: float = PATIENCE_S) -> object:
-    patience_s = _watch.start(patience_s)
+    patience_s = _watch.allowed(patience_s)
     try:
-        return call()
-    except _NoAnswer as error:
+        try:
+            _watch.start(patience_s)
+            return call()
+        finally:
+            _watch.stop()
+    except _NoAnswer as error:  # perhaps just when the call had come back: it was late
         _watch.hung = True
         return Crashed("Hang", f"no answer within {patience_s:g} s{_place(error)}", _function(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 (to find what a target raises is what we are here for)
         return Crashed(type(error).__name__, f"{_words(error)}{_place(error)}", _function(error))
-    finally:
-        _watch.stop()
 
 
 def _words(error: BaseException) -> str:

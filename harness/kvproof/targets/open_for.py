@@ -1,9 +1,13 @@
 """How an engine of checking opens the target that a job names: a class of the registry, or the machine itself."""
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from kvmodel import Machine
+from kvproof.job import Job
 from kvproof.targets.command import VERBS, Command
+from kvproof.targets.ending import until
+from kvproof.targets.outcome import Crashed
 from kvproof.targets.registry import MACHINE, load
 from kvproof.targets.target import Target, opened
 
@@ -19,6 +23,17 @@ def opener(target: str, device: str, machine: Machine) -> Callable[[], Target]:
     if prepare is not None:
         prepare(machine.setting)
     return lambda: opened(target_class, machine.setting)
+
+
+def opener_of(job: Job, machine: Machine) -> Callable[[], Target]:
+    """The same of a job. With its option `ending`, the calls of `perform` and the Crashed that the last of them comes
+    to, its targets crash there, without that call being made."""
+    open_target = opener(job.target, job.device, machine)
+    ending = job.options.get("ending")
+    if ending is None:
+        return open_target
+    calls, crash = cast(tuple[int, Crashed], ending)
+    return until(open_target, calls, crash)
 
 
 def not_taken(target: str, device: str, commands: Sequence[Command]) -> str:

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 from kvmodel import State
 from kvmodel.setting import Setting
 from kvproof.search.canonical import Renaming
+from kvproof.targets import journal
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import Outcome, Refused
 from kvproof.targets.view import View
@@ -21,7 +22,8 @@ class Target(Protocol):
     prepare      a classmethod that takes a Setting, for what is done once for all of its targets and may take its time
     tiers        those that its resets may name, as words of `kvmodel.tiers`; without it only `all`, and no reset that
                  it is given has a third argument
-    patience_s   seconds after which a call that does not come back counts as a hang (10)
+    patience_s   seconds after which a call that does not come back counts as a hang (10), unless --patience says
+                 otherwise. In Python code it is interrupted; any other is ended with its process a second later
     and the methods of Offering, Snapshotting and Restarting, below: the product search needs the first two.
     """
 
@@ -133,4 +135,5 @@ class StepTarget:
 
 def opened(target_class: type[Target], setting: Setting) -> Target:
     """A fresh target for a setting."""
+    journal.begun(setting)
     return target_class(setting)

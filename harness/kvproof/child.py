@@ -1,0 +1,153 @@
+"""A call in a forked process: whatever it does to that process, the caller hears what became of it."""
+
+import ctypes
+import faulthandler
+import os
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import IO, NoReturn, TypeVar, cast
+
+from kvproof.targets import journal as journals
+from kvproof.targets.journal import Journal
+from kvproof.targets.outcome import Crashed
+
+T = TypeVar("T")
+
+TICK_S = 0.05
+"""How soon it is noticed that a call is overdue."""
+
+LAST_WORDS_S = 0.5
+"""How long a process that is ended may take to say where it is."""
+
+LAST_WORDS_BYTES = 4096
+"""How much of what it says is read."""
+
+_WHERE = re.compile(r'File "([^"]*)", line (\d+) in (\S+)')
+_PR_SET_PDEATHSIG = 1
+
+
+def in_child(
+    call: Callable[[Callable[[str], None]], T], journal: Journal, progress: Callable[[str], None]
+) -> T | Crashed:
+    """What `call` returns, which gets a function that says how far it is. Raises what it raises.
+
+    Crashed if its process ends before, or is ended since a call into a target, by the journal, does not come back.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    here, there = Pipe(duplex=False)
+    with here, tempfile.TemporaryFile() as words:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12, where the caller has threads
+            process = os.fork()
+        if process == 0:
+            here.close()
+            _be_child(call, journal, there, words)
+        there.close()
+        child = _Child(process, here, journal, words)
+        try:
+            return cast("T | Crashed", child.heard(progress))
+        finally:
+            child.end()
+
+
+class _Child:
+    def __init__(self, process: int, here: Connection, journal: Journal, words: IO[bytes]) -> None:
+        self.process = process
+        self.here = here
+        self.journal = journal
+        self.words = words
+        self.status: int | None = None
+
+    def heard(self, progress: Callable[[str], None]) -> object:
+        while True:
+            if self.here.poll(TICK_S):
+                try:
+                    kind, content = self.here.recv()
+                except EOFError:
+                    return self._death()
+                if kind == "returned":
+                    return content
+                if kind == "raised":
+                    raise content
+                progress(content)
+            elif patience_s := self.journal.overdue_s:
+                place, function = self._asked_where()
+                return Crashed("Hang", f"no answer within {patience_s:g} s{place}", function)
+            elif self._has_ended() and not self.here.poll():  # a process of its own may hold the pipe open
+                return self._death()
+
+    def end(self) -> None:
+        """End the process if it still runs."""
+        if not self._has_ended():
+            os.kill(self.process, signal.SIGKILL)
+            os.waitpid(self.process, 0)
+
+    def _has_ended(self) -> bool:
+        if self.status is None:
+            ended, status = os.waitpid(self.process, os.WNOHANG)
+            if ended:
+                self.status = status
+        return self.status is not None
+
+    def _death(self) -> Crashed:
+        if self.status is None:
+            self.status = os.waitpid(self.process, 0)[1]
+        if os.WIFSIGNALED(self.status):
+            place, function = self._where()
+            name = signal.Signals(os.WTERMSIG(self.status)).name
+            return Crashed(name, f"its process was killed{place}", function)
+        return Crashed("Exit", f"its process ended with status {os.WEXITSTATUS(self.status)}")
+
+    def _asked_where(self) -> tuple[str, str]:
+        """Where the process is. It answers even while it is in a call that never returns to Python."""
+        os.kill(self.process, signal.SIGUSR1)
+        until = time.monotonic() + LAST_WORDS_S
+        while not self._where()[1] and time.monotonic() < until:
+            time.sleep(TICK_S / 10)
+        return self._where()
+
+    def _where(self) -> tuple[str, str]:
+        """The place in parentheses, and the function, of the innermost Python code that ran; empty if not known."""
+        self.words.seek(0)
+        found = _WHERE.search(self.words.read(LAST_WORDS_BYTES).decode("utf-8", "replace"))
+        if found is None:
+            return "", ""
+        file, line, function = found.groups()
+        return f" ({Path(file).name}:{line})", function
+
+
+def _be_child(
+    call: Callable[[Callable[[str], None]], object], journal: Journal, there: Connection, words: IO[bytes]
+) -> NoReturn:
+    try:
+        os.setsid()  # a target that ends its whole process group ends no more than itself
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        faulthandler.enable(file=words, all_threads=False)
+        faulthandler.register(signal.SIGUSR1, file=words, all_threads=False)
+        journals.keep(journal)
+        _answer(there, call)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(0)
+
+
+def _answer(there: Connection, call: Callable[[Callable[[str], None]], object]) -> None:
+    try:
+        there.send(("returned", call(lambda text: there.send(("progress", text)))))
+    except Exception as error:  # noqa: BLE001 (the caller raises it)
+        try:
+            there.send(("raised", error))
+        except Exception:  # noqa: BLE001 (it cannot be sent)
+            there.send(("raised", RuntimeError(f"{type(error).__name__}: {error}")))

@@ -1,0 +1,115 @@
+"""A target that ends its process, or cannot be interrupted, is a violation with the trace that led there."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from tests.harness.changed_file import job, written
+
+from kvproof import reproduce
+from kvproof.failure import Failure
+from kvproof.reproduction import Reproduced
+from kvproof.runner import run_jobs
+from kvproof.trace import itf
+from kvproof.verdict import Verdict
+
+STEPPING = "work-remaining-keeps-the-engine-stepping"
+
+SEGFAULT = "__import__('ctypes').string_at(0)"
+EXIT = "os._exit(7)"
+KILLED = "os.killpg(0, 9)"
+SPINS_IN_C = "sum(count())"
+SPINS = "\n            while True: pass"
+
+
+def found(folder: Path, engine: str, **changes: str) -> Failure:
+    """What one engine says of a target that was changed in these places. A verdict other than REFUTED fails."""
+    options = {"commands": 600} if engine == "fuzz" else {}
+    todo = job(written(folder, **changes), engine, "s1", **options)
+    (result,) = run_jobs([todo], costs=[1.0]).results
+    assert (result.verdict, result.failure is not None) == (Verdict.REFUTED, True), result.detail
+    assert result.failure is not None
+    return result.failure
+
+
+DEATHS = {
+    "a segmentation fault": (SEGFAULT, STEPPING, r"SIGSEGV on handle_output\(\): its process was killed \("),
+    "an exit": (EXIT, STEPPING, r"Exit on handle_output\(\): its process ended with status 7\."),
+    "its process group killed": (KILLED, STEPPING, r"SIGKILL on handle_output\(\): its process was killed\."),
+    "a loop in C": (
+        SPINS_IN_C,
+        "everything-drains",
+        r"Hang on handle_output\(\): no answer within 0\.3 s \(engine\.py:1",
+    ),
+    "a loop": (SPINS, "everything-drains", r"Hang on handle_output\(\): no answer within 0\.[35] s \(engine\.py:1"),
+}
+
+
+@pytest.mark.parametrize("engine", ["conform", "fuzz"])
+@pytest.mark.parametrize("death", DEATHS)
+def test_a_death_is_a_violation_with_the_shortest_trace(death: str, engine: str, tmp_path: Path) -> None:
+    statement, broken, sentence = DEATHS[death]
+    failure = found(tmp_path, engine, perform=statement)
+    assert failure.property == broken
+    assert re.search(sentence, failure.sentence), failure.sentence
+    assert [command.verb for command in failure.commands] == ["submit", "schedule", "run", "handle_output"]
+    assert failure.notes[1].startswith("admit x: d0 d1, fresh d0 d1; compute"), "what came before is told"
+    assert failure.cause == ("crash", "handle_output", failure.target_lines[0].partition(":")[0])
+
+
+def test_a_death_while_it_is_opened_has_no_commands(tmp_path: Path) -> None:
+    failure = found(tmp_path, "fuzz", opened=EXIT)
+    assert failure.sentence == (
+        "The target failed with Exit before the first command: its process ended with status 7."
+    )
+    assert failure.commands == ()
+
+
+def test_a_death_in_the_view_is_one_of_the_command_before(tmp_path: Path) -> None:
+    failure = found(tmp_path, "conform", view=f"{EXIT} if any(view.host_refs) else None")
+    assert [command.verb for command in failure.commands] == ["submit", "schedule"]
+    assert failure.cause == ("crash", "schedule", "Exit")
+
+
+def test_patience_can_be_given(tmp_path: Path) -> None:
+    target = written(tmp_path, perform="__import__('time').sleep(0.05)")
+    patient = job(target, "fuzz", "s1", commands=20)
+    hasty = dataclasses.replace(patient, patience_s=0.01)
+    allowed, refused = run_jobs([patient, hasty], costs=[1.0, 1.0]).results
+    assert allowed.verdict is Verdict.PASSED
+    assert refused.failure is not None
+    assert "no answer within 0.01 s" in refused.failure.sentence
+
+
+def test_a_death_on_the_command_line(folder: Path, cli) -> None:
+    """From red to replayed, shown, shrunk, reproduced in pytest's own process, and fixed."""
+    target = written(folder, perform=SEGFAULT)
+    ran = cli("check", "--target", target, "--scope", "s1", "--patience", "5s")
+    assert ran.status == 1
+    assert f"REFUTED {STEPPING}" in ran.out
+    assert "SIGSEGV on handle_output()" in ran.out
+    (kept,) = (folder / ".kvproof/failures").iterdir()
+    trace = itf.read(kept / "trace.itf.json")
+    assert [command.verb for command in trace.commands] == ["submit", "schedule", "run", "handle_output"]
+    assert "SIGSEGV" in (kept / "timeline.html").read_text()
+
+    again = cli("replay", kept.name, "--target", target)
+    assert (again.status, "SIGSEGV on handle_output()" in again.out) == (1, True)
+    shown = cli("show", kept.name, "--target", target)
+    assert (shown.status, "SIGSEGV" in shown.out, "admit x" in shown.out) == (1, True, True)
+    shrunk = cli("shrink", kept.name, "--target", target)
+    assert (shrunk.status, "4 commands became 4" in shrunk.out) == (1, True)
+    with pytest.raises(Reproduced, match="SIGSEGV on handle_output"):
+        reproduce(kept / "trace.itf.json", target=target)
+
+    written(folder)
+    assert "FIXED" in cli("replay", kept.name, "--target", target).out
+
+
+def test_what_is_beyond_reach_is_cut_short_by_the_budget(tmp_path: Path) -> None:
+    target = written(tmp_path, perform=SPINS_IN_C)
+    patient = dataclasses.replace(job(target, "conform"), patience_s=60.0)
+    outcome = run_jobs([patient], costs=[1.0], budget_s=0.5, grace_s=0.5)
+    assert outcome.results[0].verdict is Verdict.UNDETERMINED
+    assert outcome.results[0].detail == "did not stop when it was told to, and was ended by force"
