@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from kvmodel.contract import DISCIPLINES, AdmissionMode, Contract, Deadline, Discipline, OutputFrom, Reports, StoreMode
 from kvmodel.scope import Scope
 from kvproof.job import Job
 from kvproof.obligations.runs import is_watched
 from kvproof.scopes import parse_scope
+from kvproof.targets.declared import declared_contract, narrowed
 from kvproof.targets.hardware import no_cuda
 from kvproof.targets.registry import OURS, is_ours, load
 
@@ -30,6 +31,9 @@ class Instance(NamedTuple):
 
 
 Instances = Mapping[Discipline, tuple[Instance, ...]]
+
+MODE_FIELDS = ("store_mode", "output_from", "depth", "admission", "reports", "deadline")
+"""Fields of a Contract that an instance or a command line may set."""
 
 
 @dataclass(frozen=True)
@@ -336,8 +340,8 @@ class Selection:
     def whole(self) -> bool:
         """Whether this is the whole plan for our own target: only then must everything be covered."""
         modes = self.store_mode or self.output_from or self.depth or self.admission or self.reports or self.deadline
-        narrowed = self.engines or self.scope or modes or self.device != "auto"
-        return not narrowed and is_ours(self.target) and self.disciplines == DISCIPLINES
+        partial = self.engines or self.scope or modes or self.device != "auto"
+        return not partial and is_ours(self.target) and self.disciplines == DISCIPLINES
 
 
 @dataclass(frozen=True)
@@ -447,17 +451,13 @@ def _devices(row: Row, selection: Selection) -> tuple[tuple[str, ...], str]:
 
 
 def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple[str, ...]) -> Iterator[Job]:
+    foreign = None if is_ours(selection.target) else load(selection.target)
+    declared = None if foreign is None else declared_contract(foreign)
     for instance in _instances(row, selection, discipline):
-        name, scope = selection.scope or parse_scope(instance.scope)
-        contract = Contract(
-            discipline,
-            store_mode=selection.store_mode or instance.store_mode,
-            output_from=selection.output_from or instance.output_from,
-            depth=selection.depth or instance.depth,
-            admission=selection.admission or "whole",
-            reports=selection.reports or instance.reports,
-            deadline=selection.deadline or instance.deadline,
-        )
+        text = instance.scope if foreign is None else narrowed(foreign, instance.scope)
+        name, scope = selection.scope or parse_scope(text)
+        own = declared or Contract(discipline, **_modes(instance))
+        contract = own._replace(discipline=discipline, **_modes(selection))
         for device in devices:
             yield Job(
                 engine=row.engine,
@@ -472,6 +472,12 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
                 options={**row.options, "known": selection.known},
                 title=_title(row, selection),
             )
+
+
+def _modes(chosen: Instance | Selection) -> dict[str, Any]:
+    """The modes that an instance or a command line names."""
+    modes = {name: getattr(chosen, name, None) for name in MODE_FIELDS}
+    return {name: value for name, value in modes.items() if value is not None}
 
 
 def _instances(row: Row, selection: Selection, discipline: Discipline) -> tuple[Instance, ...]:

@@ -27,6 +27,7 @@ VERBS: Mapping[str, Verb] = {
     "replay": Verb("replay", "judge a saved trace again, by this version's machine"),
     "show": Verb("show", "tell a saved trace step by step: a table, a page (--html) or a diagram (--mermaid)"),
     "shrink": Verb("shrink", "make a saved trace shorter while it fails in the same way"),
+    "init": Verb("init", "write a commented adapter for an engine of yours, to be filled in"),
     "list": Verb("list_", "targets, scopes or properties that there are"),
     "doctor": Verb("doctor", "what kvproof finds on this machine, and whether it will do"),
 }
@@ -45,7 +46,7 @@ def usage() -> str:
             "",
             *(f"  {name:<{width}}  {verb.says}" for name, verb in VERBS.items()),
             "",
-            "kvproof check holds KV-cache offloading against its contract; yours with --target MODULE:CLASS.",
+            "kvproof check holds KV-cache offloading against its contract. For yours, begin with kvproof init.",
             "Exit status: 0 green, 1 refuted, 2 error or bad usage, 3 cut short, 4 counterexample to induction,",
             "130 interrupted.",
         ]

@@ -16,15 +16,8 @@ from kvproof.known import read_known
 from kvproof.plan import Selection
 from kvproof.report.json_report import check_destination
 from kvproof.scopes import parse_scope
-from kvproof.targets.registry import (
-    DEVICES,
-    OURS,
-    check_name,
-    declared_disciplines,
-    families,
-    is_ours,
-    load,
-)
+from kvproof.targets.declared import declared_disciplines
+from kvproof.targets.registry import DEVICES, OURS, check_name, families, is_ours, load
 from kvproof.usage import BadUsage
 
 LARGEST_SEED = 2**63 - 1

@@ -5,7 +5,7 @@ import dataclasses
 from pathlib import Path
 
 from kvproof import __version__
-from kvproof.cli.flags import target_and_device
+from kvproof.cli.flags import configured_target, target_and_device
 from kvproof.cli.planned import WORKERS
 from kvproof.cli.progress import ProgressLine
 from kvproof.job import Job
@@ -30,9 +30,10 @@ def job_of(engine: str, trace: Trace, arguments: argparse.Namespace) -> Job:
     """The job that judges a trace on the target that the command line names, or else on the one that it was found on.
 
     A trace may come from anybody, and to load a target runs its code: one that the trace alone names must be
-    kvoffload or the machine, or be named on the command line too. Raises BadUsage.
+    kvoffload or the machine, or be named on the command line too, or in [tool.kvproof]. Raises BadUsage.
     """
-    if arguments.target is None and not (is_ours(trace.target) or trace.target == MACHINE):
+    trusted = is_ours(trace.target) or trace.target in (MACHINE, configured_target())
+    if arguments.target is None and not trusted:
         raise BadUsage(
             f"the trace is of target {trace.target!r:.100}, whose code is not run because a file says so; "
             f"add --target {trace.target:.100}"

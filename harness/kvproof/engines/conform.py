@@ -20,12 +20,13 @@ from kvproof.search.product import Product, Searchable, Searched
 from kvproof.search.walks import Pairs, Transitions, named
 from kvproof.targets import journal
 from kvproof.targets.command import Command
+from kvproof.targets.declared import undeclared
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed, explain
 from kvproof.targets.guarded import carried_out, performed, started
 from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.outcome import Crashed
-from kvproof.targets.registry import load, undeclared
+from kvproof.targets.registry import load
 from kvproof.targets.target import Restarting, Snapshotting, Target, opened
 from kvproof.targets.view import FIELDS, compared_fields
 from kvproof.targets.wording import action_of, command_of
@@ -46,13 +47,13 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     says what the walks take: `transitions`, or `pairs` of action and phase."""
     started = time.monotonic()
     target_class = load(job.target, job.device)
-    reason = _not_for(target_class) or undeclared(target_class, job.scope)
+    reason = _not_for(target_class) or undeclared(target_class, job.scope, job.contract)
     if reason:
         return job.result(Verdict.SKIPPED, 0.0, detail=reason)
     base = Variant(job.scope_name, job.scope, job.contract)
     wanted = job.options.get("modes")
     todo = variants(*base, pairs=wanted == "pairs") if wanted else [base]
-    todo = [variant for variant in todo if not undeclared(target_class, variant.scope)]
+    todo = [variant for variant in todo if not undeclared(target_class, variant.scope, variant.contract)]
     totals: dict[str, int] = {}
     details: list[str] = []
     for variant in todo:

@@ -16,8 +16,9 @@ from kvproof.job import Cut, Job, Progress
 from kvproof.lockstep import HEALTH_CHECKS, Lockstep, Nonconforming, lockstep_class
 from kvproof.obligations.runs import is_watched
 from kvproof.search.modes import turns, with_modes
+from kvproof.targets.declared import declared_contract, undeclared
 from kvproof.targets.open_for import opener
-from kvproof.targets.registry import load, undeclared
+from kvproof.targets.registry import load
 from kvproof.targets.view import FIELDS
 from kvproof.verdict import Result, Verdict
 
@@ -31,19 +32,21 @@ EXAMPLES, STEPS = 6, 150
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """Batches of runs until the planned count is reached, on past failures that `--known` lists.
 
-    The modes take turns (`turns`), unless the job's contract has one that is not the default. The same seed gives the
-    same commands.
+    The modes take turns (`turns`), unless the job's contract has one that is not the default, or the target declares
+    the only ones that it has. The same seed gives the same commands.
     """
     started = time.monotonic()
     target_class = load(job.target, job.device)
-    reason = undeclared(target_class, job.scope)
+    reason = undeclared(target_class, job.scope, job.contract)
     if reason:
         return job.result(Verdict.SKIPPED, 0.0, detail=reason)
     if is_watched(target_class):
         return walks.run(job, progress, cut)
     planned = job.options.get("commands", COMMANDS)
     assert isinstance(planned, int)
-    classes = [lockstep_class(target_class, contract, job.scope) for contract in _contracts(job.contract, job.scope)]
+    only = declared_contract(target_class) is not None
+    contracts = [job.contract] if only else _contracts(job.contract, job.scope)
+    classes = [lockstep_class(target_class, contract, job.scope) for contract in contracts]
     known = job.options.get("known", ())
     assert isinstance(known, tuple)
     seen: Failure | None = None

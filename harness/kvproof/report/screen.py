@@ -225,12 +225,14 @@ def _last_line(finished: Finished, results: Sequence[Result]) -> str:
         parts.append(f"{cut} cut short")
     elif not verdict_is_failure(verdict):
         parts.append("nothing was cut short")
-    return "; ".join(parts) + "." + ("" if verdict_is_failure(verdict) else _sampling(finished.plan))
+    return "; ".join(parts) + "." + ("" if verdict_is_failure(verdict) else _sampling(finished))
 
 
-def _sampling(plan: Plan) -> str:
+def _sampling(finished: Finished) -> str:
     """Which engines sample: `PASSED` promises no more than they did."""
-    ran = [row.row for row in plan.rows if any(cell.jobs for cell in row.cells.values())]
+    jobs = zip(finished.plan.jobs, finished.results, strict=True)
+    ran_titles = {job.title for job, result in jobs if result.verdict is not Verdict.SKIPPED}
+    ran = [row.row for row in finished.plan.rows if row.title in ran_titles]
     sampling = list(dict.fromkeys(row.engine for row in ran if not row.exhaustive))
     if not sampling:
         return ""

@@ -6,6 +6,7 @@ then means the entry for the device that `--device` chose.
 
 import importlib
 import importlib.util
+import inspect
 import re
 import sys
 from functools import cache
@@ -14,8 +15,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kvmodel.contract import DISCIPLINES, Contract, Discipline
-from kvmodel.scope import Scope
 from kvproof.usage import BadUsage
 
 GROUP = "kvproof.targets"
@@ -90,22 +89,9 @@ def load(spec: str, device: str = "") -> type[Any]:
         raise UnknownTarget(f"target {spec} cannot be imported ({_one_line(error)})") from error
     if not isinstance(found, type):
         raise UnknownTarget(f"target {spec} is {found!r:.60}, and not a class")
+    if inspect.isabstract(found):
+        raise UnknownTarget(f"target {spec} is not filled in yet: {_abstract_methods(found)}")
     return found
-
-
-def declared_disciplines(target: type[Any]) -> tuple[Discipline, ...]:
-    """The disciplines that a target class says it follows, in `disciplines` or in its `contract`; else both."""
-    disciplines = getattr(target, "disciplines", None)
-    if isinstance(disciplines, tuple | list | set | frozenset):
-        return tuple(d for d in DISCIPLINES if d in disciplines)
-    contract = getattr(target, "contract", None)
-    return (contract.discipline,) if isinstance(contract, Contract) else DISCIPLINES
-
-
-def undeclared(target: type[Any], scope: Scope) -> str:
-    """Why a target class cannot be held against a scope, in a few words; empty: it can."""
-    beyond = [tiers for tiers in scope.tiers if tiers not in getattr(target, "tiers", ("all",))]
-    return f"declares no reset of the {beyond[0]} tier alone" if scope.resets and beyond else ""
 
 
 def _entry(spec: str, device: str) -> EntryPoint:
@@ -146,6 +132,19 @@ def _module_of_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def _abstract_methods(target: type[Any]) -> str:
+    """The methods that a class still declares as abstract, as they stand in its file."""
+    names: list[str] = sorted(target.__abstractmethods__, key=lambda name: _line_of(getattr(target, name)))
+    count = f"{len(names)} method{'' if len(names) == 1 else 's'}"
+    verb = "is" if len(names) == 1 else "are"
+    return f"{count} {verb} marked @abstractmethod ({', '.join(names)}); fill each in and remove its mark"
+
+
+def _line_of(method: object) -> int:
+    code = getattr(method, "__code__", None)
+    return 0 if code is None else code.co_firstlineno
 
 
 def _one_line(error: BaseException) -> str:

@@ -19,6 +19,9 @@ class Target(Protocol):
 
     A class may also have
     disciplines  those that it follows, as names; else its `contract`; else both are checked
+    contract     a Contract with the only modes that it has; without it every mode is tried, in turns
+    meanings     what its resets may mean, as words of `kvmodel.scope`; without it each of them
+    survivors    whether its resets can leave running requests their blocks (yes)
     prepare      a classmethod that takes a Setting, for what is done once for all of its targets and may take its time
     tiers        those that its resets may name, as words of `kvmodel.tiers`; without it only `all`, and no reset that
                  it is given has a third argument
