@@ -14,6 +14,7 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from kvmodel import Contract, Machine, Scope
+from kvmodel.transfer_job import CASCADE
 from kvproof.engines.shrink import shrunk
 from kvproof.failure import fingerprint
 from kvproof.scopes import SCOPES
@@ -41,7 +42,7 @@ KINDS: Mapping[str, tuple[int, frozenset[str]]] = {
     "serving": (
         12,
         frozenset(
-            {"schedule", "admit", "grow", "preempt_pressure", "launch", "wake", "finish"}
+            {"schedule", "promote", "admit", "grow", "preempt_pressure", "launch", "wake", "finish"}
             | {"handle_output", "run", "report", "report_all", "report_mark"}
         ),
     ),
@@ -144,7 +145,8 @@ class Lockstep(RuleBasedStateMachine):
     def _refused(self, enabled: Sequence[Command]) -> list[tuple[str, Command]]:
         """Operations that still wait for something, or are not there; and admissions, where the target must decide on
         them as the reference does."""
-        runs = [Command("run", (worker, stream)) for worker in range(self.scope.workers) for stream in STREAMS]
+        streams = STREAMS if self.scope.second_blocks else STREAMS[:CASCADE]
+        runs = [Command("run", (worker, stream)) for worker in range(self.scope.workers) for stream in streams]
         admissions = [Command("admit", (number,)) for number in range(len(self.scope.prompts))]
         odd = runs + admissions * self.target.exact
         return [(REFUSED, command) for command in odd if command not in enabled]

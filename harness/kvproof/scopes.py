@@ -115,6 +115,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "lazy_window": ("lazy_window", _count),
     "repeats": ("repeats", _flag),
     "window": ("window", _count),
+    "second": ("second_blocks", _count),
 }
 """Word in the text form -> field of Scope, and how its value is read."""
 

@@ -10,7 +10,7 @@ from kvmodel.tiers import Tiers
 from kvmodel.transfer_job import Pair
 
 Survivors = Literal["preempt", "keep"]
-Freed = Literal["device", "host", "request"]
+Freed = Literal["device", "host", "second", "request"]
 Repeated = Literal["last", "first"]
 
 
@@ -31,6 +31,14 @@ class ReleaseLookup(NamedTuple):
     """The scheduler gives up what a lookup pinned."""
 
     request: int
+
+
+class Promote(NamedTuple):
+    """The scheduler has blocks promoted from the second tier that a request would hit on the host. pairs: which, and
+    where to. The request waits for them."""
+
+    request: int
+    pairs: tuple[Pair, ...] | None = None
 
 
 class Admission(NamedTuple):
@@ -67,16 +75,19 @@ class Launching(NamedTuple):
     stores    (request or NONE, pairs): the store jobs made now, in the order of their ids
     cursors   (request, stored): how far each request's blocks have been offered to the host
     flush     jobs whose copies must run before anything of this launch
+    cascade   pairs of the one job, made before the stores, that goes on to the second tier; empty: there is none
     """
 
     computes: tuple[tuple[int, int, int], ...]
     stores: tuple[tuple[int, tuple[Pair, ...]], ...]
     cursors: tuple[tuple[int, int], ...]
     flush: tuple[int, ...]
+    cascade: tuple[Pair, ...] = ()
 
 
 class Launch(NamedTuple):
-    """The scheduler launches one step: compute, the store jobs made now, all queued loads, and what to flush first."""
+    """The scheduler launches one step: compute, the stores and the cascade made now, all queued loads and promotions,
+    and what to flush first."""
 
     choice: Launching | None = None
 
@@ -214,6 +225,7 @@ Action = (
     Submit
     | Lookup
     | ReleaseLookup
+    | Promote
     | Admit
     | Grow
     | Launch
@@ -242,6 +254,7 @@ ACTIONS: tuple[type[Action], ...] = (
     Submit,
     Lookup,
     ReleaseLookup,
+    Promote,
     Admit,
     Grow,
     Launch,

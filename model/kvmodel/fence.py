@@ -5,14 +5,20 @@ Under fencing a device block may be reused while a copy of it still runs. Whoeve
 
 from kvmodel.guards import guard
 from kvmodel.state import State
-from kvmodel.transfer_job import STORE, Job, Pair, is_copied_everywhere, is_queued
+from kvmodel.transfer_job import LOAD, STORE, Job, Pair, is_below_host, is_copied_everywhere, is_queued
 
 
 @guard
 def conflicts(
     job: Job, device_writes: set[int], host_writes: set[int], device_reads: set[int], host_reads: set[int]
 ) -> bool:
-    """The job's copies and the launch touch one block, and one of them writes it."""
+    """The job's copies and the launch touch one block, and one of them writes it.
+
+    Between the host and the second tier a job owns both its sides, and a launch writes nothing that is owned: what a
+    reset or a deadline has dropped is flushed already.
+    """
+    if is_below_host(job):
+        return False
     if job.direction == STORE:
         source_writes, destination_uses = device_writes, host_writes | host_reads
     else:
@@ -38,7 +44,7 @@ def required_flush(
 
     A job that is to be flushed stays so until its copies have run everywhere: every later launch waits for it too.
     """
-    loads = [job.pairs for job in state.jobs if is_queued(job)]
+    loads = [job.pairs for job in state.jobs if job.direction == LOAD and is_queued(job)]
     device_writes = {block for table, start in tables for block in table[start:]}
     device_writes |= {pair.destination for pairs in loads for pair in pairs}
     device_reads = {block for table, start in tables for block in table[:start]}

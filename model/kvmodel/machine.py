@@ -20,6 +20,7 @@ from kvmodel.rules import (
     lookup,
     misuse,
     preempt,
+    promote,
     report,
     report_mark,
     reset,
@@ -47,6 +48,7 @@ RULES: dict[type[act.Action], Rule] = {
     act.Submit: Rule(submit.check, submit.apply),
     act.Lookup: Rule(lookup.check, lookup.apply),
     act.ReleaseLookup: Rule(lookup.check_release, lookup.apply_release),
+    act.Promote: Rule(promote.check, promote.apply),
     act.Admit: Rule(admit.check, admit.apply),
     act.Grow: Rule(grow.check, grow.apply),
     act.Launch: Rule(launch.check, launch.apply),
@@ -92,6 +94,11 @@ class Machine:
             raise BadScope(
                 f"the scope has window {scope.window} and the contract depth {contract.depth}: a window moves when no "
                 "launched step reads what it leaves, so use depth 1, or window 0"
+            )
+        if scope.second_blocks and contract.marks:
+            raise BadScope(
+                f"the scope has {scope.second_blocks} second_blocks and the contract reports marks, which there are of "
+                "stores and loads alone: use reports per-job, or second_blocks 0"
             )
         keys = sequences(scope)
         self.setting = Setting(contract, scope, keys.prompt, keys.total, keys.names)
@@ -145,6 +152,8 @@ class Machine:
                 found.append(act.Lookup(number))
             if lookup.release_offered(state, number):
                 found.append(act.ReleaseLookup(number))
+            if setting.scope.second_blocks and promote.offered(setting, state, number):
+                found.append(act.Promote(number))
             if admit.offered(setting, state, number):
                 found.append(act.Admit(number))
         elif phase == LOADING:

@@ -7,7 +7,7 @@ from kvmodel.block_pool import release
 from kvmodel.contract import Contract
 from kvmodel.request import held
 from kvmodel.state import State
-from kvmodel.transfer_job import FORGOTTEN, STORE, VIEWS, Job, destinations, sources
+from kvmodel.transfer_job import CASCADE, FORGOTTEN, STORE, VIEWS, Job, destinations, is_below_host, sources
 
 
 class Holding(NamedTuple):
@@ -15,6 +15,13 @@ class Holding(NamedTuple):
 
     device: tuple[int, ...]
     host: tuple[int, ...]
+    second: tuple[int, ...] = ()
+
+    def of(self, tier: str) -> tuple[int, ...]:
+        """Its blocks of one tier: `device`, `host` or `second`."""
+        if tier == "device":
+            return self.device
+        return self.host if tier == "host" else self.second
 
 
 NOTHING = Holding((), ())
@@ -24,10 +31,14 @@ def holding_of_job(contract: Contract, job: Job) -> Holding:
     """pinning: a job owns its sources and its destinations (PR 39726).
 
     fencing: a job owns its host blocks alone; its device blocks belong to the request, or to nobody (PR 41956).
-    A forgotten job owns nothing.
+    Between the host and the second tier a job owns its sources and its destinations in both disciplines: nobody else
+    ever does. A forgotten job owns nothing.
     """
     if job.view == FORGOTTEN:
         return NOTHING
+    if is_below_host(job):
+        down = job.direction == CASCADE
+        return Holding((), sources(job), destinations(job)) if down else Holding((), destinations(job), sources(job))
     device, host = (sources(job), destinations(job)) if job.direction == STORE else (destinations(job), sources(job))
     return Holding(device if contract.pins else (), host)
 
@@ -35,7 +46,8 @@ def holding_of_job(contract: Contract, job: Job) -> Holding:
 def released_by_job(contract: Contract, state: State, job: Job) -> State:
     """The state after a job has given up all that it owns."""
     holding = holding_of_job(contract, job)
-    return state._replace(device=release(state.device, holding.device), host=release(state.host, holding.host))
+    state = state._replace(device=release(state.device, holding.device), host=release(state.host, holding.host))
+    return state._replace(second=release(state.second, holding.second)) if holding.second else state
 
 
 def owners(contract: Contract, state: State) -> Iterator[tuple[str, Holding]]:

@@ -1,7 +1,7 @@
 """The policy: how the reference resolves every choice. The contract (`Machine.check`) allows many more."""
 
 from kvmodel.actions import Admission, Launching
-from kvmodel.block_pool import HOLE, Pool, release, take
+from kvmodel.block_pool import HOLE, Pool, release, take, touch
 from kvmodel.fence import required_flush, still_flushed
 from kvmodel.guards import guard
 from kvmodel.launched_step import is_in_launched_step, reach, shares_of
@@ -9,7 +9,7 @@ from kvmodel.prefix_cache import is_cached, longest_hit
 from kvmodel.request import RUNNING, Pins, Request
 from kvmodel.setting import Setting
 from kvmodel.state import State
-from kvmodel.transfer_job import LIVE, NONE, STORE, Pair
+from kvmodel.transfer_job import LIVE, NONE, PROMOTION, STORE, Pair
 
 
 def hits(setting: Setting, state: State, number: int) -> Pins:
@@ -37,9 +37,11 @@ def reserved(setting: Setting, number: int, found: Pins) -> int:
 
 @guard
 def is_being_stored(state: State, key: int) -> bool:
-    """A live store carries this key: storing it again would make two copies (vLLM PR 41289)."""
+    """A live store carries this key to the host, or a live promotion: storing it again would make two copies (vLLM PR
+    41289)."""
     return any(
-        job.direction == STORE and job.view == LIVE and any(pair.key == key for pair in job.pairs) for job in state.jobs
+        job.direction in (STORE, PROMOTION) and job.view == LIVE and any(pair.key == key for pair in job.pairs)
+        for job in state.jobs
     )
 
 
@@ -50,9 +52,10 @@ def is_full(pool: Pool) -> bool:
 
 
 @guard
-def would_thrash(device: Pool, host: Pool) -> bool:
-    """The host block that a lazy store would evict holds a key that is still on the device: it would come back next."""
-    return host.keys[host.free[0]] in device.keys and host.keys[host.free[0]] != 0
+def would_thrash(upper: Pool, lower: Pool) -> bool:
+    """The block that a lazy store or a cascade would evict holds a key that is still on the tier above: it would come
+    back next."""
+    return lower.keys[lower.free[0]] in upper.keys and lower.keys[lower.free[0]] != 0
 
 
 def launching(setting: Setting, state: State) -> Launching:
@@ -64,18 +67,27 @@ def launching(setting: Setting, state: State) -> Launching:
             if request.phase == RUNNING and (start := reach(state.steps, number, request.computed)) < len(request.table)
         ]
     )
-    stores, cursors = lazy_stores(setting, state) if setting.contract.lazy else eager_stores(setting, state)
+    cascade = cascade_of(setting, state)
+    stores, cursors = stores_beside(setting, state, cascade)
     flush: tuple[int, ...] = ()
     if state.jobs and setting.contract.pins:
         flush = still_flushed(state)
     elif state.jobs:
         tables = tuple([(state.requests[number].table[:end], start) for number, start, end in computes])
         flush = required_flush(state, tables, tuple([pairs for _, pairs in stores]))
-    return Launching(computes, stores, cursors, flush)
+    return Launching(computes, stores, cursors, flush, cascade)
 
 
 Stores = tuple[tuple[int, tuple[Pair, ...]], ...]
 Cursors = tuple[tuple[int, int], ...]
+
+
+def stores_beside(setting: Setting, state: State, cascade: tuple[Pair, ...]) -> tuple[Stores, Cursors]:
+    """The stores that a launch with this cascade makes, as the store mode says. What is cascaded is not evicted for
+    them: they wait until it is below."""
+    if cascade:
+        state = state._replace(host=touch(state.host, [pair.source for pair in cascade]))
+    return lazy_stores(setting, state) if setting.contract.lazy else eager_stores(setting, state)
 
 
 @guard
@@ -132,6 +144,53 @@ def lazy_stores(setting: Setting, state: State) -> tuple[Stores, Cursors]:
         destination, host = take(host)
         pairs.append(Pair(block, destination, key))
     return (((NONE, tuple(pairs)),) if pairs else ()), ()
+
+
+def cascade_of(setting: Setting, state: State) -> tuple[Pair, ...]:
+    """What a launch takes on to the second tier: cached host blocks that nobody holds, the next to be evicted first,
+    whose keys that tier lacks, while it has room. What is on its way there is held by its cascade."""
+    if not setting.scope.second_blocks:
+        return ()
+    second = state.second
+    pairs: list[Pair] = []
+    for block in state.host.free:
+        key = state.host.keys[block]
+        if not key or is_cached(second, key):
+            continue
+        if is_full(second) or would_thrash(state.host, second):
+            break
+        destination, second = take(second)
+        pairs.append(Pair(block, destination, key))
+    return tuple(pairs)
+
+
+def promotion(setting: Setting, state: State, number: int) -> tuple[Pair, ...]:
+    """What a promotion for a request would bring to the host: keys of its prompt, from where its device hits end, that
+    the second tier alone has, up to the first that nobody has or for which no host block is free. The least recently
+    used are taken, but none that holds an earlier key of the prompt; one that holds a later key is of less use."""
+    keys = setting.prompt_keys[number]
+    rest = keys[len(longest_hit(state.device, keys)) :]
+    host = state.host
+    pairs: list[Pair] = []
+    for position, key in enumerate(rest):
+        if is_cached(host, key) or key in rest[:position]:
+            continue
+        free = [block for block in host.free if host.keys[block] not in rest[:position]]
+        if not (free and is_cached(state.second, key)) or is_being_stored(state, key):
+            break
+        destination, host = take(host, free[0])
+        pairs.append(Pair(state.second.keys.index(key), destination, key))
+    return tuple(pairs)
+
+
+@guard
+def wants_promotion(setting: Setting, state: State, number: int) -> bool:
+    """The second tier alone has what a waiting request would hit next, the host has room for it, and nothing was
+    promoted for it yet. Its lookup and its admission are for afterwards."""
+    request = state.requests[number]
+    if not setting.scope.second_blocks or request.promoted or request.pins is not None:
+        return False
+    return bool(promotion(setting, state, number))
 
 
 @guard

@@ -24,9 +24,11 @@ class Request(NamedTuple):
     computed  leading blocks of the table whose KV exists (count)
     stored    leading blocks of the table already offered to the host by eager stores (count)
     pins      what its lookup keeps, or None when it has not looked up
-    jobs      ids of the transfer jobs that it waits for: its load; under fencing its stores too
+    jobs      ids of the transfer jobs that it waits for: its load, a promotion for it; under fencing its stores too
     outdated  it survived a reset that meant `invalidate`: its KV is of the old weights and must not be published
     returns   DRAINING only: it was preempted, and will wait again; otherwise it was aborted, and will be done
+    promoted  blocks were promoted for it since it began to wait: that is done once, and then it is admitted with what
+              it finds. Two whose blocks do not fit on the host together would else promote in turn for ever.
     """
 
     phase: int = ABSENT
@@ -37,6 +39,7 @@ class Request(NamedTuple):
     jobs: tuple[int, ...] = ()
     outdated: bool = False
     returns: bool = False
+    promoted: bool = False
 
 
 def held(table: tuple[int, ...]) -> tuple[int, ...]:

@@ -32,6 +32,7 @@ class Scope(NamedTuple):
     lazy_window   free blocks from the eviction end that a lazy store examines (count; 0: all of them)
     repeats       a symbol has one key wherever it stands, so that one block can stand at several positions of a table:
                   what keys of whole prefixes never allow, and what sliding windows and placeholders bring about
+    second_blocks blocks of a second host tier below the host, such as a file (count; 0: there is none)
     window        blocks before a block that its compute reads (count; 0: all). A growing request gives up what it has
                   computed and no more reads; its table has holes there. Lookups still find unbroken prefixes alone.
     """
@@ -59,6 +60,7 @@ class Scope(NamedTuple):
     lazy_window: int = 0
     repeats: bool = False
     window: int = 0
+    second_blocks: int = 0
 
 
 def validated(scope: Scope) -> Scope:
@@ -79,6 +81,7 @@ def validated(scope: Scope) -> Scope:
         ("expiries", scope.expiries, 0, TIMES),
         ("lazy_window", scope.lazy_window, 0, BLOCKS),
         ("window", scope.window, 0, SYMBOLS_PER_PROMPT),
+        ("second_blocks", scope.second_blocks, 0, BLOCKS),
     ):
         if not least <= value <= most:
             raise BadScope(f"{name} is {value}; it must be between {least} and {most}")

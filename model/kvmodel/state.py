@@ -22,11 +22,15 @@ class Faults(NamedTuple):
     expiries: int = 0
 
 
+NO_POOL = empty_pool(0)
+
+
 class State(NamedTuple):
     """One state.
 
     jobs      the physical job table, by id. A job leaves it only when the scheduler has dropped it *and* every
               worker has reported it: a scheduler that forgets cannot hide physical work.
+    second    the second host tier, which has no block and no contents where the scope has none
     steps     launched steps that are unhandled, or that some worker has not run
     next_job  the id of the next job; ids are never rewound (vLLM PR 39726)
     """
@@ -41,6 +45,8 @@ class State(NamedTuple):
     host_contents: Contents
     resets_left: int
     faults_left: Faults
+    second: Pool = NO_POOL
+    second_contents: Contents = ()
 
 
 def initial_state(scope: Scope) -> State:
@@ -63,7 +69,37 @@ def initial_state(scope: Scope) -> State:
             scope.partial_failures,
             scope.expiries,
         ),
+        second=empty_pool(scope.second_blocks),
+        second_contents=unwritten(scope.workers, scope.second_blocks) if scope.second_blocks else (),
     )
+
+
+def pool_of(state: State, tier: str) -> Pool:
+    """The pool of a tier: `device`, `host` or `second`."""
+    if tier == "device":
+        return state.device
+    return state.host if tier == "host" else state.second
+
+
+def with_pool(state: State, tier: str, pool: Pool) -> State:
+    """The state with the pool of one tier replaced."""
+    if tier == "device":
+        return state._replace(device=pool)
+    return state._replace(host=pool) if tier == "host" else state._replace(second=pool)
+
+
+def contents_of(state: State, tier: str) -> Contents:
+    """What each worker's copy of each block of a tier truly holds."""
+    if tier == "device":
+        return state.device_contents
+    return state.host_contents if tier == "host" else state.second_contents
+
+
+def with_contents(state: State, tier: str, contents: Contents) -> State:
+    """The state with the contents of one tier replaced."""
+    if tier == "device":
+        return state._replace(device_contents=contents)
+    return state._replace(host_contents=contents) if tier == "host" else state._replace(second_contents=contents)
 
 
 def with_request(state: State, number: int, request: Request) -> tuple[Request, ...]:

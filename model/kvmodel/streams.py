@@ -1,7 +1,7 @@
 """Streams: which operations are on their way on each worker, and which of them may run now.
 
-Each worker has a compute, a store and a load stream. Operations of one stream run in the order of their launches;
-operations of different streams run in any order that their waits allow.
+Each worker has a compute stream and one for each direction of copies. Operations of one stream run in the order of
+their launches; operations of different streams run in any order that their waits allow.
 """
 
 from collections.abc import Iterator
@@ -11,14 +11,18 @@ from kvmodel.block_pool import HOLE
 from kvmodel.guards import guard
 from kvmodel.launched_step import Step
 from kvmodel.state import State
-from kvmodel.transfer_job import COPIED, LAUNCHED, LOAD, NONE, STORE, Job
+from kvmodel.transfer_job import CASCADE, COPIED, LAUNCHED, LOAD, NONE, PROMOTION, STORE, TIERS_OF, Job
 
 COMPUTE = 0
-STREAMS = ("compute", "store", "load")
+STREAMS = ("compute", "store", "load", "cascade", "promotion")
+"""By number: a copy's stream has the number of its direction."""
+
+_COPIES = (STORE, LOAD)
+_COPIES_OF_ALL = (STORE, LOAD, CASCADE, PROMOTION)
 
 
 class Access(NamedTuple):
-    """One block that a pending operation touches on a worker. tier is `device` or `host`."""
+    """One block that a pending operation touches on a worker. tier is `device`, `host` or `second`."""
 
     tier: str
     block: int
@@ -51,6 +55,11 @@ def oldest_copy(state: State, worker: int, direction: int) -> Job | None:
     return None
 
 
+def directions(state: State) -> tuple[int, ...]:
+    """The directions in which anything is copied here, which are also the streams of copies that there are."""
+    return _COPIES_OF_ALL if state.second_contents else _COPIES
+
+
 def may_compute(state: State, worker: int, step: Step) -> bool:
     """A compute runs once the copies that its launch flushed have run there."""
     return not step.after_jobs or has_copied(state, worker, step.after_jobs)
@@ -69,11 +78,12 @@ def runnable(state: State) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     if not state.steps and not state.jobs:
         return found
+    copies = directions(state)
     for worker in range(len(state.device_contents)):
         step = oldest_compute(state, worker)
         if step is not None and may_compute(state, worker, step):
             found.append((worker, COMPUTE))
-        for direction in (STORE, LOAD):
+        for direction in copies:
             job = oldest_copy(state, worker, direction)
             if job is not None and may_copy(state, worker, job):
                 found.append((worker, direction))
@@ -88,7 +98,7 @@ def accesses_of_step(step: Step) -> Iterator[Access]:
 
 
 def accesses_of_job(job: Job) -> Iterator[Access]:
-    source, destination = ("device", "host") if job.direction == STORE else ("host", "device")
+    source, destination = TIERS_OF[job.direction]
     for pair in job.pairs:
         yield Access(source, pair.source, False)
         yield Access(destination, pair.destination, True)

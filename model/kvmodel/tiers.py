@@ -1,4 +1,7 @@
-"""Tiers that a reset names: all of them, or one; and which resets of one tier make sense."""
+"""Tiers that a reset names: all of them, or one; and which resets of one tier make sense.
+
+A second host tier has no word of its own: what it holds came from the host, so that a reset of the host empties both.
+"""
 
 from typing import Literal
 
@@ -16,7 +19,7 @@ def names_device(tiers: Tiers) -> bool:
 
 @guard
 def names_host(tiers: Tiers) -> bool:
-    """Nothing from before the reset may be hit on the host, and no store from before it may publish there."""
+    """Nothing from before the reset may be hit on the host or below it, and nothing on its way there may publish."""
     return tiers != "device"
 
 

@@ -1,4 +1,8 @@
-"""A transfer job: one copy of some blocks between the tiers, on every worker, from its making to its last report."""
+"""A transfer job: one copy of some blocks between two tiers, on every worker, from its making to its last report.
+
+A store and a load go between device and host. A cascade goes on from the host to the second host tier, and a promotion
+comes back from there.
+"""
 
 from typing import NamedTuple
 
@@ -6,8 +10,10 @@ from kvmodel.tiers import Tiers, names_device, names_host
 
 NONE = -1
 
-STORE, LOAD = 1, 2
-DIRECTIONS = ("", "store", "load")
+STORE, LOAD, CASCADE, PROMOTION = 1, 2, 3, 4
+DIRECTIONS = ("", "store", "load", "cascade", "promotion")
+TIERS_OF = (("", ""), ("device", "host"), ("host", "device"), ("host", "second"), ("second", "host"))
+"""By direction: the tier that is read, and the tier that is written."""
 
 LIVE, ABANDONED, FORGOTTEN = range(3)
 VIEWS = ("LIVE", "ABANDONED", "FORGOTTEN")
@@ -27,7 +33,7 @@ class Pair(NamedTuple):
 class Job(NamedTuple):
     """One row of the physical job table.
 
-    direction   STORE: device to host. LOAD: host to device
+    direction   STORE: device to host. LOAD: host to device. CASCADE: host to second tier. PROMOTION: second to host
     request     the request that it belongs to, or NONE
     view        the scheduler's view. LIVE: will publish. ABANDONED: keeps its references, will not publish.
                 FORGOTTEN: owns nothing, will not publish, yet its copies may still run.
@@ -64,7 +70,7 @@ def failed_positions(job: Job) -> frozenset[int]:
 
 
 def intact_pairs(job: Job) -> tuple[Pair, ...]:
-    """What a complete job has brought over: of a store, every pair that failed nowhere.
+    """What a complete job has brought over: of any but a load, every pair that failed nowhere.
 
     Of a load, the pairs before the first one that failed: a request computes its blocks in order, so that it computes
     what follows again too, and what is written again may not be hit meanwhile (vLLM PR 50321 truncates likewise).
@@ -87,8 +93,18 @@ def is_copied_everywhere(job: Job) -> bool:
 
 
 def publishes_into(job: Job, tiers: Tiers) -> bool:
-    """What it carries could be hit in one of these tiers once it is complete."""
-    return names_host(tiers) if job.direction == STORE else names_device(tiers)
+    """What it carries could be hit in one of these tiers once it is complete. The second tier goes with the host."""
+    return names_device(tiers) if job.direction == LOAD else names_host(tiers)
+
+
+def is_below_host(job: Job) -> bool:
+    """It goes between the host and the second tier, and touches no device block."""
+    return job.direction >= CASCADE
+
+
+def holds_block_of(job: Job, tiers: Tiers) -> bool:
+    """It has a block of one of these tiers among its sources or destinations."""
+    return names_host(tiers) or not is_below_host(job)
 
 
 def is_settled(job: Job) -> bool:

@@ -34,6 +34,14 @@ ONE_WORKER_LOADS = (
     *("report w0 job 1", "finish y", 'submit z "ab"', "admit z", "launch"),
 )
 
+SECOND = Scope(2, 1, 1, ("ab", "ab"), resets=2, meanings=("evict",), tiers=("device", "host"), second_blocks=2)
+ON_HOST = (
+    *('submit x "ab"', "admit x", "launch", "run w0 compute", "handle output"),
+    *("run w0 store", "report w0 job 0"),
+)
+CASCADED = (*ON_HOST, "launch", "run w0 cascade", "report w0 job 1")
+BELOW = (*CASCADED, "launch", "run w0 store", "report w0 job 2", "reset evict of the device tier")
+
 NOTHING = Launching((), (), (), ())
 
 
@@ -410,6 +418,87 @@ REFUSALS = [
         act.RepeatMark(1, 1, "last"),
         "duplicate-report",
         "worker 1 has reported no mark that could be repeated",
+    ),
+    Refusal(PINNING, SECOND, CASCADED, act.Promote(0), "promote", "request 0 does not wait"),
+    Refusal(
+        PINNING,
+        SECOND,
+        (*BELOW, "promote what x would hit"),
+        act.Promote(0),
+        "promote",
+        "request 0 has jobs outstanding and must be deferred",
+    ),
+    Refusal(
+        PINNING,
+        SECOND,
+        ('submit x "ab"',),
+        act.Promote(0),
+        "promote",
+        "the second tier has nothing that request 0 would hit on the host",
+    ),
+    Refusal(
+        PINNING,
+        SECOND,
+        BELOW,
+        act.Promote(0, (Pair(1, 0, 1),)),
+        "reads-what-was-written",
+        "'a' is promoted from second block 1, which does not hold it",
+    ),
+    Refusal(
+        PINNING,
+        SECOND,
+        (*CASCADED, "reset evict of the device tier"),
+        act.Promote(0, (Pair(0, 0, 1),)),
+        "no-block-stored-twice-at-once",
+        "'a' is promoted although the host has it, or will have",
+    ),
+    Refusal(
+        PINNING,
+        SECOND,
+        (*CASCADED, "launch", "run w0 store", "reset evict of the device tier"),
+        act.Promote(0, (Pair(0, 0, 1),)),
+        "pinned-is-not-evicted",
+        "host block 0 is promoted into while it is held",
+    ),
+    Refusal(
+        PINNING,
+        SECOND,
+        BELOW,
+        act.Promote(0, (Pair(0, 0, 1), Pair(0, 0, 1))),
+        "no-block-stored-twice-at-once",
+        "a promotion for request 0 has one block twice",
+    ),
+    Refusal(
+        PINNING,
+        SECOND,
+        ON_HOST,
+        act.Launch(NOTHING._replace(cascade=(Pair(0, 0, 2),))),
+        "reads-what-was-written",
+        "'ab' is cascaded from host block 0, which does not hold it",
+    ),
+    Refusal(
+        PINNING,
+        SECOND,
+        CASCADED,
+        act.Launch(NOTHING._replace(cascade=(Pair(0, 1, 1),))),
+        "no-block-stored-twice-at-once",
+        "'a' is cascaded although the second tier has it, or will have",
+    ),
+    Refusal(
+        PINNING,
+        SECOND._replace(host_blocks=2, second_blocks=1),
+        (*ON_HOST, "launch"),
+        act.Launch(NOTHING._replace(cascade=(Pair(0, 0, 1),))),
+        "pinned-is-not-evicted",
+        "second block 0 is cascaded into while it is held",
+    ),
+    Refusal(
+        PINNING,
+        SECOND,
+        ON_HOST,
+        act.Launch(NOTHING._replace(stores=((NONE, (Pair(1, 0, 2),)),), cascade=(Pair(0, 0, 1),))),
+        "pinned-is-not-evicted",
+        "host block 0 is stored into while it is held",
     ),
 ]
 

@@ -259,7 +259,7 @@ def test_the_same_where_workers_report_marks(
 
 
 def test_without_renaming_a_bug_is_found_at_the_same_depth(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kvmodel.rules.reset_pinning.is_drained", lambda state: True)
+    monkeypatch.setattr("kvmodel.rules.reset_pinning.is_drained", lambda state, tiers: True)
     machine = Machine(Contract("pinning"), ONCE)
     reduced, _ = explored(machine)
     monkeypatch.setattr(graph, "canonical", lambda contract, state: state)

@@ -52,6 +52,7 @@ MODES_OF_S1 = {
     "evict": ((230, 662), (910, 2762)),
     "survivors": ((235, 646), (871, 2634)),
     "tiers": ((616, 2288), (907, 2956)),
+    "second": ((440, 984), (1628, 4473)),
     "resets": ((325, 900), (7129, 28_074)),
     "duplicates": ((424, 1274), (1752, 6072)),
     "losses": ((266, 697), (1148, 4040)),
@@ -89,6 +90,7 @@ SWITCHED_OFF: dict[str, tuple[Callable[[Contract], Contract], Callable[[Scope], 
     ),
     "a window that nobody outgrows": (lambda contract: contract, lambda scope: scope._replace(window=2)),
     "survivors of no reset": (lambda contract: contract, lambda scope: scope._replace(survivors=True, resets=0)),
+    "a second tier of no block": (lambda contract: contract, lambda scope: scope._replace(second_blocks=0)),
     "one tier of no reset": (lambda contract: contract, lambda scope: scope._replace(tiers=("host",), resets=0)),
 }
 

@@ -43,8 +43,8 @@ class Step(NamedTuple):
 
     answer      of a reset: True or False
     refused     name of the error with which kvoffload refuses it; the machine must forbid it, and nothing may change
-    device, host         references of all blocks, highest first: `2 1 0 0`
-    on_device, on_host   what can be hit: `a ab`
+    device, host, second          references of all blocks, highest first: `2 1 0 0`
+    on_device, on_host, on_second what can be hit: `a ab`
     requests    phase of each: `RUNNING WAITING`
     jobs        transfers that were not dropped, with the workers whose reports are awaited: `0 store LIVE w0`
     waits_for   jobs that keep requests from being looked up or run: `x 0 2`
@@ -61,6 +61,8 @@ class Step(NamedTuple):
     host: str | None = None
     on_device: str | None = None
     on_host: str | None = None
+    second: str | None = None
+    on_second: str | None = None
     requests: str | None = None
     jobs: str | None = None
     waits_for: str | None = None
@@ -102,6 +104,8 @@ def facts(setting: Setting, view: View) -> dict[str, str]:
         "host": counts(view.host_refs),
         "on_device": keys(view.device_keys),
         "on_host": keys(view.host_keys),
+        "second": counts(view.second_refs),
+        "on_second": keys(view.second_keys),
         "requests": " ".join(PHASES[request.phase] for request in view.requests if request.phase),
         "jobs": ", ".join(
             " ".join([str(job.id), DIRECTIONS[job.direction], VIEWS[job.view], *[f"w{w}" for w in job.awaiting]])

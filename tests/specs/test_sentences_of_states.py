@@ -246,7 +246,7 @@ STATES = [
         AB,
         LAUNCHED,
         lambda state: state._replace(jobs=(*state.jobs, state.jobs[0]._replace(id=1))),
-        "two live stores carry 'a'",
+        "two live jobs carry 'a' to the host",
     ),
     Wrong(
         no_block_stored_twice_at_once.PROPERTY,
@@ -254,7 +254,7 @@ STATES = [
         AB,
         LAUNCHED,
         host_is(keys=(0, 0, 2)),
-        "job 0 stores 'ab', which the host has",
+        "job 0 carries 'ab', which the host has",
     ),
     Wrong(
         no_block_stored_twice_at_once.PROPERTY,

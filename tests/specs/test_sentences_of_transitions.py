@@ -357,5 +357,5 @@ def test_a_false_reset_without_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
     judge = false_reset_has_a_cause.PROPERTY.on_step
     assert judge is not None
-    sentence = "the reset answered False, although no job is live or abandoned and no request holds a block"
+    sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
     assert judge(machine.setting, before, RESET, after) == sentence

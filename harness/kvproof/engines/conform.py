@@ -28,7 +28,7 @@ from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.registry import load
 from kvproof.targets.target import Restarting, Snapshotting, Target, opened
-from kvproof.targets.view import FIELDS, compared_fields
+from kvproof.targets.view import compared_fields, fields_of
 from kvproof.targets.wording import action_of, command_of
 from kvproof.verdict import Result, Verdict
 
@@ -117,7 +117,7 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
         target.close()
     amounts = {"pairs": searched.pairs, "machine states": searched.states, "edges": searched.edges}
     amounts |= {f"action:{name}": count for name, count in searched.actions.items()}
-    amounts |= {f"field:{name}": searched.edges if name in searched.fields else 0 for name in FIELDS}
+    amounts |= {f"field:{name}": searched.edges if name in searched.fields else 0 for name in fields_of(variant.scope)}
     detail = f"{searched.pairs / max(searched.states, 1):.3f} control states for each state of the machine"
     failure = _failure_of_search(job, variant, machine, target_class, searched)
     if failure is None and not searched.finished:
@@ -248,7 +248,8 @@ def _walked(job: Job, variant: Variant, target_class: type[Target], progress: Pr
     finally:
         walker.close()
     amounts |= {"states": len(transitions.states), "edges": transitions.total, "planned_edges": transitions.total}
-    amounts |= {"commands": steps, **{f"field:{name}": steps if name in walker.fields else 0 for name in FIELDS}}
+    amounts |= {"commands": steps}
+    amounts |= {f"field:{name}": steps if name in walker.fields else 0 for name in fields_of(variant.scope)}
     return Found(True, None, amounts, f"every transition, in {walks:,} walks of {steps:,} commands; all bytes checked")
 
 

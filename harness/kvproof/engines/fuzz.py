@@ -19,7 +19,7 @@ from kvproof.search.modes import turns, with_modes
 from kvproof.targets.declared import declared_contract, undeclared
 from kvproof.targets.open_for import opener
 from kvproof.targets.registry import load
-from kvproof.targets.view import FIELDS
+from kvproof.targets.view import fields_of
 from kvproof.verdict import Result, Verdict
 
 COMMANDS = 6_000
@@ -70,7 +70,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
             return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure, counts=counts)
     fields = frozenset[str]().union(*(cls.fields for cls in classes))
     counts = {"commands": performed, "planned_commands": planned}
-    counts |= {f"field:{name}": performed if name in fields else 0 for name in FIELDS}
+    counts |= {f"field:{name}": performed if name in fields else 0 for name in fields_of(job.scope)}
     counts |= {f"action:{kind.__name__}": sum(cls.taken[kind.__name__] for cls in classes) for kind in ACTIONS}
     detail = f"{performed:,} commands in {batches} batches"
     if seen is not None:
@@ -82,7 +82,11 @@ def _contracts(contract: Contract, scope: Scope) -> list[Contract]:
     plain = Contract(contract.discipline, environment=contract.environment)
     if contract != plain:
         return [contract]
-    return [turn for turn in turns(contract) if turn.depth == 1 or not scope.window]
+    return [
+        turn
+        for turn in turns(contract)
+        if (turn.depth == 1 or not scope.window) and not (turn.marks and scope.second_blocks)
+    ]
 
 
 def _batch(job: Job, cls: type[Lockstep], number: int, cut: Cut) -> Failure | None:

@@ -15,11 +15,11 @@ from kvmodel.contract import Contract
 from kvmodel.launched_step import Share, Step
 from kvmodel.request import LOADING, RUNNING, Pins, Request, held
 from kvmodel.state import State
-from kvmodel.transfer_job import COPIED, LIVE, NONE, STORE, Job, Pair
+from kvmodel.transfer_job import CASCADE, COPIED, LIVE, LOAD, NONE, PROMOTION, STORE, Job, Pair
 
 
 class Renaming(NamedTuple):
-    """Old name to new. device, host: by block; the last entry names the sentinel `no block`. workers: new order.
+    """Old name to new. device, host, second: by block. workers: new order.
 
     jobs   new id of each job in the table
     steps  new id of each step in the table
@@ -30,17 +30,19 @@ class Renaming(NamedTuple):
     jobs: dict[int, int]
     steps: dict[int, int]
     workers: tuple[int, ...]
+    second: list[int]
 
 
-def renaming_of(contract: Contract, state: State) -> tuple[Renaming, bool, bool]:
+def renaming_of(contract: Contract, state: State) -> tuple[Renaming, bool, bool, bool]:
     """The renaming that makes a state canonical (workers not yet ordered), and whether it keeps each tier's names."""
     device, device_same = _names(len(state.device.refs), state.device.free, _device_occurrences, state)
     host, host_same = _names(len(state.host.refs), state.host.free, _host_occurrences, state)
+    second, second_same = _names(len(state.second.refs), state.second.free, _second_occurrences, state)
     base = 1 if state.faults_left.duplicates and state.next_job > len(state.jobs) else 0
     jobs = {job.id: base + position for position, job in enumerate(state.jobs)}
     steps = {step.id: position for position, step in enumerate(state.steps)}
     workers = tuple(range(len(state.device_contents)))
-    return Renaming(device, host, jobs, steps, workers), device_same, host_same
+    return Renaming(device, host, jobs, steps, workers, second), device_same, host_same, second_same
 
 
 def _names(
@@ -75,7 +77,7 @@ def _device_occurrences(state: State) -> list[int]:
     for job in state.jobs:
         if job.direction == STORE:
             found.extend([pair.source for pair in job.pairs])
-        else:
+        elif job.direction == LOAD:
             found.extend([pair.destination for pair in job.pairs])
     return found
 
@@ -86,15 +88,25 @@ def _host_occurrences(state: State) -> list[int]:
         if request.pins is not None:
             found.extend(request.pins.host)
     for job in state.jobs:
-        if job.direction == STORE:
+        if job.direction in (STORE, PROMOTION):
             found.extend([pair.destination for pair in job.pairs])
         else:
             found.extend([pair.source for pair in job.pairs])
     return found
 
 
-def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
-    """Device and host contents, blanked where no operation can read them any more."""
+def _second_occurrences(state: State) -> list[int]:
+    found: list[int] = []
+    for job in state.jobs:
+        if job.direction == CASCADE:
+            found.extend([pair.destination for pair in job.pairs])
+        elif job.direction == PROMOTION:
+            found.extend([pair.source for pair in job.pairs])
+    return found
+
+
+def live_contents(state: State) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+    """Contents of device, host and second tier, blanked where no operation can read them any more."""
     device_rows: list[list[int]] = []
     host_rows: list[list[int]] = []
     for worker, (device, host) in enumerate(zip(state.device_contents, state.host_contents, strict=True)):
@@ -117,7 +129,7 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
             _before_computes(unrun, device, device_row)
         for job in state.jobs:
             pending = job.progress[worker] < COPIED
-            if not pending and job.view != LIVE:
+            if job.direction >= CASCADE or (not pending and job.view != LIVE):
                 continue
             if (job.direction == STORE) == pending:
                 for pair in job.pairs:
@@ -130,7 +142,27 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
                     host_row[block] = host[block]
         device_rows.append(device_row)
         host_rows.append(host_row)
-    return device_rows, host_rows
+    return device_rows, host_rows, _live_below_host(state, host_rows)
+
+
+def _live_below_host(state: State, host_rows: list[list[int]]) -> list[list[int]]:
+    """Contents of the second tier; and into the rows of the host goes what copies between the two will read, or have
+    brought."""
+    rows: list[list[int]] = []
+    for worker, second in enumerate(state.second_contents):
+        row = [content if key else 0 for content, key in zip(second, state.second.keys, strict=True)]
+        for job in state.jobs:
+            pending = job.progress[worker] < COPIED
+            if job.direction < CASCADE or (not pending and job.view != LIVE):
+                continue
+            for pair in job.pairs:
+                block = pair.source if pending else pair.destination
+                if (job.direction == CASCADE) == pending:
+                    host_rows[worker][block] = state.host_contents[worker][block]
+                else:
+                    row[block] = second[block]
+        rows.append(row)
+    return rows
 
 
 def _before_computes(unrun: list[Step], device: tuple[int, ...], row: list[int]) -> None:
@@ -164,9 +196,10 @@ def canonical(contract: Contract, state: State) -> State:
 
 def canonical_with(contract: Contract, state: State) -> tuple[State, Renaming]:
     """The canonical state, and the renaming that leads to it."""
-    renaming, device_same, host_same = renaming_of(contract, state)
-    device_rows, host_rows = live_contents(state)
-    device, host, requests, jobs, steps = state.device, state.host, state.requests, state.jobs, state.steps
+    renaming, device_same, host_same, second_same = renaming_of(contract, state)
+    device_rows, host_rows, second_rows = live_contents(state)
+    device, host, second = state.device, state.host, state.second
+    requests, jobs, steps = state.requests, state.jobs, state.steps
     base = 1 if state.faults_left.duplicates and state.next_job > len(jobs) else 0
     if not device_same:
         device = _pool_renamed(device, renaming.device)
@@ -174,10 +207,14 @@ def canonical_with(contract: Contract, state: State) -> tuple[State, Renaming]:
     if not host_same:
         host = _pool_renamed(host, renaming.host)
         host_rows = [_moved(row, renaming.host) for row in host_rows]
+    if not second_same:
+        second = _pool_renamed(second, renaming.second)
+        second_rows = [_moved(row, renaming.second) for row in second_rows]
+    same = device_same and host_same and second_same
     aged = state.next_job != base + len(jobs) or (base == 1 and bool(jobs) and jobs[0].id == 0)
-    if aged or not (device_same and host_same):
+    if aged or not same:
         requests = tuple([_request_renamed(request, renaming) for request in requests])
-    if jobs and (aged or steps or not (device_same and host_same)):
+    if jobs and (aged or steps or not same):
         jobs = tuple([_job_renamed(job, renaming) for job in jobs])
     if steps:
         steps = tuple([_step_renamed(step, renaming) for step in steps])
@@ -192,6 +229,8 @@ def canonical_with(contract: Contract, state: State) -> tuple[State, Renaming]:
         tuple([tuple(row) for row in host_rows]),
         state.resets_left,
         state.faults_left,
+        second,
+        tuple([tuple(row) for row in second_rows]),
     )
     workers = len(device_rows)
     if workers == 1 or contract.output_from == "first" or (workers == 2 and _are_in_order(state)):
@@ -215,7 +254,7 @@ def _pool_renamed(pool: Pool, names: list[int]) -> Pool:
 
 
 def _request_renamed(request: Request, renaming: Renaming) -> Request:
-    phase, table, computed, stored, pins, jobs, outdated, returns = request
+    phase, table, computed, stored, pins, jobs, outdated, returns, promoted = request
     if pins is not None:
         host = renaming.host
         pins = Pins(
@@ -225,15 +264,20 @@ def _request_renamed(request: Request, renaming: Renaming) -> Request:
         return request
     device, ids = renaming.device, renaming.jobs
     table = tuple([device[block] if block >= 0 else block for block in table])
-    return Request(phase, table, computed, stored, pins, tuple([ids.get(job, -1) for job in jobs]), outdated, returns)
+    named = tuple([ids.get(job, -1) for job in jobs])
+    return Request(phase, table, computed, stored, pins, named, outdated, returns, promoted)
 
 
 def _job_renamed(job: Job, renaming: Renaming) -> Job:
     number, direction, request, pairs, view, progress, flushed, after_step, after_jobs, failed = job
     if direction == STORE:
         source, target = renaming.device, renaming.host
-    else:
+    elif direction == LOAD:
         source, target = renaming.host, renaming.device
+    elif direction == CASCADE:
+        source, target = renaming.host, renaming.second
+    else:
+        source, target = renaming.second, renaming.host
     ids = renaming.jobs
     return Job(
         ids[number],
@@ -272,18 +316,19 @@ def _are_in_order(state: State) -> bool:
             return step.ran[1]
     if state.device_contents[0] != state.device_contents[1]:
         return state.device_contents[0] < state.device_contents[1]
-    return state.host_contents[0] <= state.host_contents[1]
+    if state.host_contents[0] != state.host_contents[1]:
+        return state.host_contents[0] < state.host_contents[1]
+    return not state.second_contents or state.second_contents[0] <= state.second_contents[1]
 
 
 def _workers_ordered(state: State, renaming: Renaming) -> tuple[State, Renaming]:
     workers = range(len(state.device_contents))
 
-    def column(worker: int) -> tuple[list[tuple[int, list[int]]], list[bool], tuple[int, ...], tuple[int, ...]]:
+    def column(worker: int) -> tuple[list[tuple[int, list[int]]], list[bool], tuple[tuple[int, ...], ...]]:
         return (
             [(job.progress[worker], _failed_on(job, worker)) for job in state.jobs],
             [step.ran[worker] for step in state.steps],
-            state.device_contents[worker],
-            state.host_contents[worker],
+            (state.device_contents[worker], state.host_contents[worker], *state.second_contents[worker : worker + 1]),
         )
 
     order = tuple(sorted(workers, key=column))
@@ -295,6 +340,7 @@ def _workers_ordered(state: State, renaming: Renaming) -> tuple[State, Renaming]
             steps=tuple([step._replace(ran=tuple([step.ran[w] for w in order])) for step in state.steps]),
             device_contents=_permuted(state.device_contents, order),
             host_contents=_permuted(state.host_contents, order),
+            second_contents=_permuted(state.second_contents, order) if state.second_contents else (),
         ),
         renaming._replace(workers=order),
     )

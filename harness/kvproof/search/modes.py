@@ -94,6 +94,13 @@ def _windowed(scope: Scope) -> Scope:
     return sizes._replace(decode=2, window=1)
 
 
+def _cascading(scope: Scope) -> Scope:
+    """A second tier for one request of two blocks of which the host holds one: the first goes on to the second tier
+    before the other takes its place. It comes back after a reset of the device, and may meet one of the host."""
+    sizes = scope._replace(prompts=("ab",), device_blocks=2 + scope.decode, host_blocks=1, second_blocks=1)
+    return sizes._replace(resets=2, tiers=("device", "host"), meanings=("evict",), aborts=False, preempts=False)
+
+
 def _expiring(variant: Variant) -> Variant:
     """A deadline that passes early once, and once because a report is lost."""
     prompts = tuple([prompt[0] for prompt in variant.scope.prompts])
@@ -116,6 +123,7 @@ MODES: Mapping[str, Change] = {
     "evict": _scope(lambda scope: scope._replace(meanings=("invalidate", "evict"))),
     "survivors": _scope(lambda scope: scope._replace(survivors=True)),
     "tiers": _scope(_tiered),
+    "second": _scope(_cascading),
     "resets": _scope(lambda scope: scope._replace(resets=2)),
     "duplicates": _scope(lambda scope: scope._replace(duplicates=1)),
     "losses": _scope(lambda scope: scope._replace(losses=1)),

@@ -8,7 +8,7 @@ Keys = tuple[int, ...]
 """Of one tier, in order."""
 
 Announced = tuple[Keys, ...]
-"""By tier: device, host."""
+"""By tier: device, host, and the second tier if there is one."""
 
 
 def with_stored(keys: Keys, key: int) -> Keys:

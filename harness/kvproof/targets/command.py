@@ -45,11 +45,11 @@ _REQUEST = Parameter("request")
 _WORKER = Parameter("worker")
 _JOB = Parameter("job")
 
-STREAMS = ("compute", "store", "load")
+STREAMS = ("compute", "store", "load", "cascade", "promotion")
 _COPIES = Parameter("stream", STREAMS[1:])
 MEANINGS = ("invalidate", "evict")
 SURVIVORS = ("preempt", "keep")
-FREEABLE = ("device", "host", "request")
+FREEABLE = ("device", "host", "second", "request")
 COPYING = ("store", "load")
 """Streams of which marks are reported."""
 
@@ -75,6 +75,7 @@ VERBS: Mapping[str, tuple[Parameter, ...]] = {
     # the scheduler, one decision at a time
     "lookup": (_REQUEST,),
     "release_lookup": (_REQUEST,),
+    "promote": (_REQUEST,),
     "admit": (_REQUEST,),
     "grow": (_REQUEST,),
     "preempt_pressure": (),
@@ -198,6 +199,8 @@ def describe(command: Command, scope: Scope) -> str:
             return f'submit {request_name(request)} "{prompt}"'
         case "lookup" | "admit" | "grow" | "preempt" | "finish" | "stop" | "abort" | "wake":
             return f"{verb} {request_name(_number(args[0]))}"
+        case "promote":
+            return f"promote what {request_name(_number(args[0]))} would hit"
         case "release_lookup":
             return f"release the lookup of {request_name(_number(args[0]))}"
         case "preempt_pressure":

@@ -63,13 +63,14 @@ def _overeager(machine: Machine, state: State, offer: tuple[object, ...]) -> tup
         if isinstance(action, act.Admit) and not state.requests[action.request].jobs:
             return "pinned-is-not-evicted", why
         return forbidden.rule if forbidden.rule in NAMES else BY_RULE.get(forbidden.rule, AGREEMENT), why
-    if isinstance(action, act.Lookup | act.Admit | act.Grow | act.PreemptUnderPressure):
+    if isinstance(action, act.Lookup | act.Promote | act.Admit | act.Grow | act.PreemptUnderPressure):
         return "every-request-can-finish", ": another request comes first"
     return AGREEMENT, ""
 
 
 _ASKED: dict[str, Callable[[tuple[Any, ...]], Action]] = {
     "Lookup": lambda offer: act.Lookup(offer[1]),
+    "Promote": lambda offer: act.Promote(offer[1]),
     "Admit": lambda offer: act.Admit(offer[1]),
     "Grow": lambda offer: act.Grow(offer[1]),
     "Launch": lambda _: act.Launch(),
@@ -90,7 +91,7 @@ def left_undone(machine: Machine, before: State, after: State, taken: list[Actio
     then be admitted without it: that is for the next call.
     """
     preempted = any(isinstance(action, act.PreemptUnderPressure) for action in taken)
-    skipped = (act.Launch,) if preempted else (act.Launch, act.Wake, act.Grow, act.Admit)
+    skipped = (act.Launch,) if preempted else (act.Launch, act.Wake, act.Grow, act.Promote, act.Admit)
     admitted = [action.request for action in taken if isinstance(action, act.Admit)]
     launched = any(isinstance(action, act.Launch) for action in taken)
     decided = [action for action in machine.actions(before) if not isinstance(action, act.Launch)]

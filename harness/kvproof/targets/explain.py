@@ -38,6 +38,7 @@ ORDER: dict[type[Action], int] = {
     act.Grow: 4,
     act.Lookup: 5,
     act.ReleaseLookup: 5,
+    act.Promote: 5,
     act.Admit: 5,
     act.Launch: 6,
 }
@@ -169,7 +170,7 @@ def _in_order(actions: list[Action]) -> list[Action]:
 
 def _stands_for(action: Action, intended: Action) -> bool:
     """Whether an observed action is the one that the command asks for, in the engine's own way."""
-    if isinstance(intended, act.Lookup | act.Admit | act.Grow):
+    if isinstance(intended, act.Lookup | act.Promote | act.Admit | act.Grow):
         return isinstance(action, type(intended)) and action.request == intended.request
     return type(action) is type(intended)
 
@@ -202,6 +203,8 @@ def _as_policy(machine: Machine, state: State, action: Action) -> bool:
             return choice is None or choice == policy.admission(setting, state, number)
         case act.Lookup(number, hits):
             return hits is None or hits == tuple(_lookup_hits(machine, state, number))
+        case act.Promote(number, pairs):
+            return pairs is None or pairs == policy.promotion(setting, state, number)
         case act.Grow(number, blocks):
             return blocks is None or blocks == policy.after_giving_up(setting, state, number).free[:1]
         case act.Launch(choice):

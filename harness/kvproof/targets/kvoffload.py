@@ -12,7 +12,7 @@ from kvmodel.request import Request as ModelRequest
 from kvmodel.setting import Setting
 from kvmodel.streams import STREAMS
 from kvmodel.tiers import TIERS
-from kvmodel.transfer_job import ABANDONED, LIVE, LOAD, NONE, STORE
+from kvmodel.transfer_job import ABANDONED, CASCADE, LIVE, LOAD, NONE, STORE
 from kvmodel.transfer_job import Pair as ModelPair
 from kvoffload.completions.marks import NO_MARK, WorkerMarks
 from kvoffload.config import Config
@@ -370,6 +370,9 @@ class KVOffload:
             tuple(host.counts),
             tuple(host.cache.keys),
             tuple(host.free_blocks()),
+            (),
+            (),
+            (),
             tuple(requests),
             tuple(
                 [
@@ -520,4 +523,4 @@ def _admitted(request: int, admission: Admission) -> act.Admit:
     return act.Admit(request, act.Admission(admission.device_blocks, sources, admission.fresh))
 
 
-assert tuple(str(stream) for stream in _STREAMS) == STREAMS
+assert tuple(str(stream) for stream in _STREAMS) == STREAMS[:CASCADE]

@@ -58,7 +58,8 @@ def own_state(setting: Setting, view: View, engine: Engine, ledger: Ledger, mark
         _jobs(engine, ledger, marks),
         _steps(setting, engine, ledger),
         engine.connector.next_job,
-        *view.contents,
+        view.contents[0],
+        view.contents[1],
         0,
         _NO_FAULTS,
     )

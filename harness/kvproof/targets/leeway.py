@@ -8,14 +8,14 @@ from kvmodel import actions as act
 from kvmodel.transfer_job import is_copied_everywhere
 from kvproof.targets.view import View
 
-DECISIONS = (act.Lookup, act.Admit, act.Grow, act.Launch, act.PreemptUnderPressure)
+DECISIONS = (act.Lookup, act.Promote, act.Admit, act.Grow, act.Launch, act.PreemptUnderPressure)
 """What a scheduler need not do just now, although it could."""
 
 
 def settled(view: View, wanted: View) -> View:
     """A view in which what the engine may do in its own way is as the machine has it. Compare the rest.
 
-    device_free, host_free  in which order free blocks are taken
+    device_free, host_free, second_free  in which order free blocks are taken
     requests   how far eager stores have come: some may be left out, or made later
     runnable   an engine may order its streams more strictly, as one does that has a single stream for all copies;
                but if anything can go on, something must
@@ -24,6 +24,8 @@ def settled(view: View, wanted: View) -> View:
         view = view._replace(device_free=wanted.device_free)
     if view.host_free is not None and sorted(view.host_free) == sorted(wanted.host_free or ()):
         view = view._replace(host_free=wanted.host_free)
+    if view.second_free is not None and sorted(view.second_free) == sorted(wanted.second_free or ()):
+        view = view._replace(second_free=wanted.second_free)
     if view.requests is not None:
         pairs = zip(view.requests, wanted.requests or (), strict=True)
         view = view._replace(requests=tuple([seen._replace(stored=right.stored) for seen, right in pairs]))

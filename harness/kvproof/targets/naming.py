@@ -21,10 +21,13 @@ from kvspecs.safety.events_tell_what_can_be_hit import on_events
 BY_FIELD = {
     "device_refs": "owners-account-for-references",
     "host_refs": "owners-account-for-references",
+    "second_refs": "owners-account-for-references",
     "device_free": "free-means-unowned",
     "host_free": "free-means-unowned",
+    "second_free": "free-means-unowned",
     "device_keys": "published-after-all-copied",
     "host_keys": "published-after-all-copied",
+    "second_keys": "published-after-all-copied",
     "contents": "reads-what-was-written",
     "offers": "work-remaining-keeps-the-engine-stepping",
     "jobs": "stale-completions-change-nothing",
@@ -40,6 +43,7 @@ BY_RULE = {
     "launch": "no-use-after-free",
     "lookup": "stale-completions-change-nothing",
     "preempt": "every-request-can-finish",
+    "promote": "stale-completions-change-nothing",
     "wake": "reads-what-was-written",
 }
 """The property that a guard of the contract is there for, by the name of its rule: of admit and lookup, that a request
@@ -269,7 +273,7 @@ def _other_job(after: State, view: View) -> str:
 def _other_content(machine: Machine, after: State, view: View) -> str:
     """The first block that holds something else than it should."""
     names = machine.setting.key_names
-    for tier, right_rows, rows in zip("dh", expected(after).contents or (), view.contents or (), strict=False):
+    for tier, right_rows, rows in zip("dhs", expected(after).contents or (), view.contents or (), strict=False):
         for worker, (right, row) in enumerate(zip(right_rows, rows, strict=False)):
             for block, (wanted, found) in enumerate(zip(right, row, strict=False)):
                 if wanted != found:

@@ -5,8 +5,9 @@ from kvmodel import actions as act
 from kvmodel.rules.report_mark import covered
 from kvmodel.state import job_with
 from kvmodel.streams import COMPUTE, oldest_compute, oldest_copy
-from kvmodel.transfer_job import DIRECTIONS, STORE, VIEWS
+from kvmodel.transfer_job import DIRECTIONS, TIERS_OF, VIEWS
 from kvproof.targets.command import request_name
+from kvproof.targets.side_by_side import pairs_in_words
 
 
 def narrated(machine: Machine, before: State, actions: tuple[Action, ...], value: object) -> str:
@@ -38,6 +39,10 @@ def _words(machine: Machine, before: State, action: Action, after: State) -> str
             if after.next_job > before.next_job:
                 words += f"; job {before.next_job} made, a load"
             return words
+        case act.Promote(number):
+            job = after.jobs[-1]
+            pairs = ", ".join(pairs_in_words(job.direction, job.pairs, " -> "))
+            return f"job {job.id} made for {request_name(number)}, a promotion {pairs}"
         case act.Launch():
             said = []
             if len(after.steps) > len(before.steps):
@@ -45,8 +50,7 @@ def _words(machine: Machine, before: State, action: Action, after: State) -> str
             old = {job.id: job.progress for job in before.jobs}
             for job in after.jobs:
                 if old.get(job.id) != job.progress:
-                    tiers = "dh" if job.direction == STORE else "hd"
-                    pairs = ", ".join(f"{tiers[0]}{p.source} -> {tiers[1]}{p.destination}" for p in job.pairs)
+                    pairs = ", ".join(pairs_in_words(job.direction, job.pairs, " -> "))
                     said.append(f"job {job.id}: {DIRECTIONS[job.direction]} {pairs}, launched")
             return "; ".join(said)
         case act.Run(worker, stream):
@@ -67,7 +71,7 @@ def _words(machine: Machine, before: State, action: Action, after: State) -> str
             if failed is None:
                 return ""
             torn = [p.destination for at, p in enumerate(failed.pairs) if position is None or at == position]
-            letter = "h" if failed.direction == STORE else "d"
+            letter = TIERS_OF[failed.direction][1][0]
             return f"job {failed.id} fails on w{worker}, {_blocks(letter, tuple(torn))} torn"
         case act.Expire(number):
             overdue = job_with(before, number)
@@ -102,7 +106,11 @@ def _words(machine: Machine, before: State, action: Action, after: State) -> str
 
 def _published(before: State, after: State, names: tuple[str, ...]) -> str:
     said = []
-    for tier, old, new in (("d", before.device.keys, after.device.keys), ("h", before.host.keys, after.host.keys)):
+    for tier, old, new in (
+        ("d", before.device.keys, after.device.keys),
+        ("h", before.host.keys, after.host.keys),
+        ("s", before.second.keys, after.second.keys),
+    ):
         said += [
             f'{tier}{b} published as "{names[new[b] - 1]}"' for b in range(len(new)) if new[b] and new[b] != old[b]
         ]

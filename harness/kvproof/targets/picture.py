@@ -8,10 +8,10 @@ from kvmodel.launched_step import Step
 from kvmodel.owners import owners
 from kvmodel.request import PHASES
 from kvmodel.streams import STREAMS, runnable
-from kvmodel.transfer_job import DIRECTIONS, FORGOTTEN, LAUNCHED, PROGRESS, STORE, VIEWS, Job
+from kvmodel.transfer_job import CASCADE, DIRECTIONS, FORGOTTEN, LAUNCHED, PROGRESS, VIEWS, Job
 from kvproof.report.story import Cell, Lane
 from kvproof.targets.command import request_name
-from kvproof.targets.side_by_side import content_in_words, request_in_words
+from kvproof.targets.side_by_side import content_in_words, pairs_in_words, request_in_words
 
 _NUMBERED = re.compile(r"request (\d+)")
 
@@ -19,13 +19,15 @@ _NUMBERED = re.compile(r"request (\d+)")
 def lanes_of(machine: Machine, states: list[State]) -> tuple[Lane, ...]:
     """Every lane that these states have anything in."""
     scope = machine.setting.scope
+    streams = STREAMS if scope.second_blocks else STREAMS[:CASCADE]
     jobs = sorted({job.id for state in states for job in state.jobs})
     return (
         *(Lane(request_name(number), "request") for number in range(len(scope.prompts))),
         *(Lane(f"d{block}", "device block") for block in range(scope.device_blocks)),
         *(Lane(f"h{block}", "host block") for block in range(scope.host_blocks)),
+        *(Lane(f"s{block}", "second block") for block in range(scope.second_blocks)),
         *(Lane(f"job {number}", "job") for number in jobs),
-        *(Lane(f"w{worker} {stream}", "stream") for worker in range(scope.workers) for stream in STREAMS),
+        *(Lane(f"w{worker} {stream}", "stream") for worker in range(scope.workers) for stream in streams),
     )
 
 
@@ -57,8 +59,14 @@ def _blocks(machine: Machine, state: State) -> Iterator[tuple[str, Cell]]:
             held.setdefault(f"d{block}", []).append(owner_in_words(name))
         for block in holding.host:
             held.setdefault(f"h{block}", []).append(owner_in_words(name))
+        for block in holding.second:
+            held.setdefault(f"s{block}", []).append(owner_in_words(name))
     names = machine.setting.key_names
-    for letter, pool, contents in (("d", state.device, state.device_contents), ("h", state.host, state.host_contents)):
+    for letter, pool, contents in (
+        ("d", state.device, state.device_contents),
+        ("h", state.host, state.host_contents),
+        ("s", state.second, state.second_contents),
+    ):
         places = {block: place for place, block in enumerate(pool.free)}
         for block, (count, key) in enumerate(zip(pool.refs, pool.keys, strict=True)):
             name = f"{letter}{block}"
@@ -80,8 +88,7 @@ def _blocks(machine: Machine, state: State) -> Iterator[tuple[str, Cell]]:
 
 def _jobs(state: State) -> Iterator[tuple[str, Cell]]:
     for job in state.jobs:
-        tiers = "dh" if job.direction == STORE else "hd"
-        pairs = ", ".join(f"{tiers[0]}{p.source} -> {tiers[1]}{p.destination}" for p in job.pairs)
+        pairs = ", ".join(pairs_in_words(job.direction, job.pairs, " -> "))
         progress = [PROGRESS[step] for step in job.progress]
         stands = progress[0] if len(set(progress)) == 1 else ", ".join(f"w{w} {p}" for w, p in enumerate(progress))
         view = VIEWS[job.view]
@@ -95,7 +102,7 @@ def _jobs(state: State) -> Iterator[tuple[str, Cell]]:
 def _streams(state: State) -> Iterator[tuple[str, Cell]]:
     ready = set(runnable(state))
     for worker in range(len(state.device_contents)):
-        waiting: tuple[list[str], list[str], list[str]] = ([], [], [])
+        waiting: list[list[str]] = [[] for _ in STREAMS]
         for step in state.steps:
             if not step.ran[worker]:
                 waiting[0].append(_step_in_words(step))

@@ -6,10 +6,11 @@ from kvmodel.block_pool import HOLE, Pool
 from kvmodel.contents import describe as content_words
 from kvmodel.owners import owners
 from kvmodel.request import PHASES, Request, held
+from kvmodel.state import pool_of
 from kvmodel.streams import STREAMS
-from kvmodel.transfer_job import DIRECTIONS, FORGOTTEN, REPORTED, STORE, VIEWS, Job
+from kvmodel.transfer_job import CASCADE, DIRECTIONS, FORGOTTEN, PROMOTION, REPORTED, TIERS_OF, VIEWS, Job, Pair
 from kvproof.targets.command import request_name
-from kvproof.targets.view import JobView, ShareView, View, expected
+from kvproof.targets.view import TIERS, JobView, ShareView, View, expected
 
 
 def as_state(after: State, view: View) -> State | None:
@@ -24,16 +25,28 @@ def as_state(after: State, view: View) -> State | None:
         after.host.keys if view.host_keys is None else view.host_keys,
         after.host.free if view.host_free is None else view.host_free,
     )
+    second = Pool(
+        after.second.refs if view.second_refs is None else view.second_refs,
+        after.second.keys if view.second_keys is None else view.second_keys,
+        after.second.free if view.second_free is None else view.second_free,
+    )
     requests = after.requests
     if view.requests is not None and len(view.requests) == len(requests):
         requests = view.requests
-    contents = (after.device_contents, after.host_contents) if view.contents is None else view.contents
+    device_contents, host_contents, *below = expected(after).contents or () if view.contents is None else view.contents
     jobs = after.jobs if view.jobs is None else tuple(_jobs(after, view.jobs))
     for request in requests:
         if any(not 0 <= block < len(device.refs) for block in held(request.table)):
             return None
     return after._replace(
-        device=device, host=host, requests=requests, jobs=jobs, device_contents=contents[0], host_contents=contents[1]
+        device=device,
+        host=host,
+        second=second,
+        requests=requests,
+        jobs=jobs,
+        device_contents=device_contents,
+        host_contents=host_contents,
+        second_contents=below[0] if below else (),
     )
 
 
@@ -66,7 +79,7 @@ def sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], 
             contract.append(wanted)
             target.append(found)
 
-    for tier in ("device", "host"):
+    for tier in TIERS:
         refs = getattr(view, f"{tier}_refs")
         if refs is not None:
             for block in range(len(refs)):
@@ -92,10 +105,10 @@ def sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], 
     if view.runnable is not None:
         say(_may_run(right.runnable or ()), _may_run(view.runnable))
     if view.announced is not None:
-        for tier, wanted_keys, told in zip(("device", "host"), right.announced or (), view.announced, strict=True):
+        for tier, wanted_keys, told in zip(TIERS, right.announced or (), view.announced, strict=False):
             say(_told(machine, tier, wanted_keys), _told(machine, tier, told))
     if view.contents is not None:
-        for tier, wanted_rows, rows in zip(("d", "h"), right.contents or (), view.contents, strict=True):
+        for tier, wanted_rows, rows in zip("dhs", right.contents or (), view.contents, strict=False):
             for worker, (wanted_row, row) in enumerate(zip(wanted_rows, rows, strict=True)):
                 for block, (wanted, found) in enumerate(zip(wanted_row, row, strict=True)):
                     names = machine.setting.key_names
@@ -112,11 +125,11 @@ def content_in_words(content: int, names: tuple[str, ...]) -> str:
 
 
 def _block(machine: Machine, state: State, tier: str, block: int) -> str:
-    pool = state.device if tier == "device" else state.host
+    pool = pool_of(state, tier)
     names = [
         name.replace("request ", "").replace("0", "x") if name.startswith("request 0") else name
         for name, holding in owners(machine.setting.contract, state)
-        for held in (holding.device if tier == "device" else holding.host)
+        for held in holding.of(tier)
         if held == block
     ]
     queued = ", in the free queue" if block in pool.free else ""
@@ -154,11 +167,16 @@ def request_in_words(number: int, request: Request) -> str:
 def _job(job_id: int, job: JobView | None) -> str:
     if job is None:
         return f"no job {job_id}"
-    tiers = "dh" if job.direction == STORE else "hd"
-    pairs = " ".join(f"{tiers[0]}{pair.source}->{tiers[1]}{pair.destination}" for pair in job.pairs)
+    pairs = " ".join(pairs_in_words(job.direction, job.pairs, "->"))
     awaiting = ",".join(f"w{worker}" for worker in job.awaiting)
     words = f"job {job_id} {DIRECTIONS[job.direction]} {pairs} {VIEWS[job.view]}, awaiting {awaiting or 'nobody'}"
     return words + (f", pair {', '.join(map(str, job.failed))} failed" if job.failed else "")
+
+
+def pairs_in_words(direction: int, pairs: tuple[Pair, ...], arrow: str) -> list[str]:
+    """Each pair of a copy, its blocks by the initials of their tiers: `d0 -> h1`."""
+    source, destination = TIERS_OF[direction]
+    return [f"{source[0]}{pair.source}{arrow}{destination[0]}{pair.destination}" for pair in pairs]
 
 
 def _launched(shares: tuple[ShareView, ...]) -> str:
@@ -187,7 +205,11 @@ def choice_words(action: Action) -> str:
             computes = " ".join(f"{request_name(number)}[{start}:{end}]" for number, start, end in choice.computes)
             stores = " ".join(f"d{p.source}->h{p.destination}" for _, pairs in choice.stores for p in pairs)
             flush = " ".join(map(str, choice.flush))
-            return f"launch: compute {computes or 'nothing'}; store {stores or 'nothing'}; flush {flush or 'nothing'}"
+            down = " ".join(pairs_in_words(CASCADE, choice.cascade, "->"))
+            words = f"launch: compute {computes or 'nothing'}; store {stores or 'nothing'}; flush {flush or 'nothing'}"
+            return f"{words}; cascade {down}" if down else words
+        case act.Promote(number, pairs) if pairs is not None:
+            return f"promote for {request_name(number)}: {' '.join(pairs_in_words(PROMOTION, pairs, '->'))}"
         case act.Reset(meaning, requests, tiers, answer):
             return " ".join(["reset", meaning, requests, *([] if tiers == "all" else [tiers]), str(answer)])
         case _:

@@ -25,6 +25,7 @@ class Target(Protocol):
     prepare      a classmethod that takes a Setting, for what is done once for all of its targets and may take its time
     tiers        those that its resets may name, as words of `kvmodel.tiers`; without it only `all`, and no reset that
                  it is given has a third argument
+    second_tier  True if it has a second host tier of as many blocks as the scope says; without it none is asked of it
     patience_s   seconds after which a call that does not come back counts as a hang (10), unless --patience says
                  otherwise. In Python code it is interrupted; any other is ended with its process a second later
     and the methods of Offering, Snapshotting and Restarting, below: the product search needs the first two.

@@ -7,6 +7,8 @@ from kvmodel import actions as act
 from kvmodel.contents import Contents
 from kvmodel.prefix_cache import findable
 from kvmodel.request import Request
+from kvmodel.scope import Scope
+from kvmodel.state import contents_of, pool_of
 from kvmodel.streams import runnable
 from kvmodel.transfer_job import FORGOTTEN, REPORTED, Job, Pair
 from kvproof.targets.announced import Announced
@@ -50,16 +52,17 @@ class View(NamedTuple):
     keys are those of the Setting. Every sequence is a tuple. Of a target that is not exact, the order of free blocks,
     the store cursors, and which of several operations may run first are its own affair.
 
-    device_refs, host_refs  references of each block
-    device_keys, host_keys  key that can be hit in each block, 0: none
-    device_free, host_free  free blocks, the next one to be taken first
+    device_refs, host_refs, second_refs  references of each block; of a second tier that the scope has not: none
+    device_keys, host_keys, second_keys  key that can be hit in each block, 0: none
+    device_free, host_free, second_free  free blocks, the next one to be taken first
     requests  each with phase, table, progress, pins and the jobs it waits for (ids in order)
     jobs      by id, without those that were forgotten
     launched  what the steps compute whose output is awaited, oldest first; empty: none is awaited
     runnable  (worker, stream) whose oldest operation could run now
-    contents  of every block on every worker: device, then host
-    announced  keys that can be hit according to the target's events, in order: on the device, then on the host; one
-               that was stored twice twice, one that was removed and was not there as its negative
+    contents  of every block on every worker: device, then host, then the second tier if there is one
+    announced  keys that can be hit according to the target's events, in order: on the device, then on the host, then on
+               the second tier if there is one; one that was stored twice twice, one that was removed and was not there
+               as its negative
     offers    what the scheduler would do next if it was asked: keys of actions
     """
 
@@ -69,19 +72,29 @@ class View(NamedTuple):
     host_refs: Blocks | None = None
     host_keys: Blocks | None = None
     host_free: Blocks | None = None
+    second_refs: Blocks | None = None
+    second_keys: Blocks | None = None
+    second_free: Blocks | None = None
     requests: tuple[Request, ...] | None = None
     jobs: tuple[JobView, ...] | None = None
     launched: tuple[ShareView, ...] | None = None
     runnable: tuple[tuple[int, int], ...] | None = None
-    contents: tuple[Contents, Contents] | None = None
+    contents: tuple[Contents, ...] | None = None
     announced: Announced | None = None
     offers: frozenset[tuple[object, ...]] | None = None
 
 
 FIELDS = View._fields
 
+SECOND = ("second_refs", "second_keys", "second_free")
+"""Fields of the second tier."""
+
+TIERS = ("device", "host", "second")
+"""In the order of `contents` and `announced`."""
+
 OFFERED = (
     act.Lookup,
+    act.Promote,
     act.Admit,
     act.Grow,
     act.Launch,
@@ -91,6 +104,11 @@ OFFERED = (
     act.PreemptUnderPressure,
 )
 """Actions whether to take which is the scheduler's decision: those that `offers` lists."""
+
+
+def fields_of(scope: Scope) -> tuple[str, ...]:
+    """Names of the fields that there is anything to see in."""
+    return FIELDS if scope.second_blocks else tuple([name for name in FIELDS if name not in SECOND])
 
 
 def declared(view: View) -> frozenset[str]:
@@ -106,6 +124,7 @@ def compared_fields(target: object, view: View) -> frozenset[str]:
 
 def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) -> View:
     """What the machine says should be seen in this state."""
+    tiers = TIERS if state.second_contents else TIERS[:2]
     return View(
         state.device.refs,
         state.device.keys,
@@ -113,6 +132,9 @@ def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) 
         state.host.refs,
         state.host.keys,
         state.host.free,
+        state.second.refs,
+        state.second.keys,
+        state.second.free,
         state.requests,
         tuple(
             [
@@ -131,8 +153,8 @@ def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) 
         ),
         _launched(state) if state.steps else (),
         tuple(runnable(state)),
-        (state.device_contents, state.host_contents),
-        (findable(state.device), findable(state.host)),
+        tuple([contents_of(state, tier) for tier in tiers]),
+        tuple([findable(pool_of(state, tier)) for tier in tiers]),
         offers,
     )
 

@@ -10,8 +10,8 @@ from kvmodel.block_pool import HOLE
 from kvmodel.request import PHASES, Pins, Request
 from kvmodel.setting import Setting
 from kvmodel.streams import STREAMS
-from kvmodel.transfer_job import DIRECTIONS, NONE, VIEWS, Pair
-from kvproof.targets.view import OFFERED, JobView, ShareView, View
+from kvmodel.transfer_job import CASCADE, DIRECTIONS, NONE, PROMOTION, STORE, TIERS_OF, VIEWS, Pair
+from kvproof.targets.view import OFFERED, TIERS, JobView, ShareView, View
 
 
 class _Odd(Exception):
@@ -75,6 +75,8 @@ def _action(setting: Setting, action: object) -> None:
             _numbers(choice.device, device, "device block")
             _numbers(choice.host, host, "host block")
             _numbers(choice.fresh, device, "device block")
+        case act.Promote(_, pairs) if pairs is not None:
+            _pairs(setting, pairs, PROMOTION)
         case act.Grow(_, blocks) if blocks is not None:
             _numbers(blocks, device, "device block")
         case act.Launch(choice) if choice is not None:
@@ -99,7 +101,8 @@ def _launching(setting: Setting, choice: object) -> None:
         number, pairs = _sequence(store, "a store", 2)
         if number != NONE:
             _numbers((number,), requests, "request")
-        _pairs(setting, pairs, store=True)
+        _pairs(setting, pairs, STORE)
+    _pairs(setting, choice.cascade, CASCADE)
     for cursor in _sequence(choice.cursors, "cursors"):
         number, *stored = _sequence(cursor, "a cursor", 2)
         _numbers((number,), requests, "request")
@@ -107,11 +110,8 @@ def _launching(setting: Setting, choice: object) -> None:
     _numbers(choice.flush, None, "job")
 
 
-def _pairs(setting: Setting, pairs: object, store: bool) -> None:
-    scope = setting.scope
-    sources, destinations = (
-        (scope.device_blocks, scope.host_blocks) if store else (scope.host_blocks, scope.device_blocks)
-    )
+def _pairs(setting: Setting, pairs: object, direction: int) -> None:
+    sources, destinations = (_blocks_of(setting, tier) for tier in TIERS_OF[direction])
     for pair in _sequence(pairs, "pairs"):
         if not isinstance(pair, Pair):
             raise _Odd(f"a pair of blocks is {pair!r:.60}")
@@ -122,10 +122,18 @@ def _pairs(setting: Setting, pairs: object, store: bool) -> None:
             raise _Odd("a pair of blocks carries no key")
 
 
+def _blocks_of(setting: Setting, tier: str) -> int:
+    """Blocks of a tier (count)."""
+    scope = setting.scope
+    return {"device": scope.device_blocks, "host": scope.host_blocks, "second": scope.second_blocks}[tier]
+
+
 def _view(setting: Setting, view: View) -> None:
     scope = setting.scope
     keys = len(setting.key_names)
-    for tier, blocks in (("device", scope.device_blocks), ("host", scope.host_blocks)):
+    there = TIERS if scope.second_blocks else TIERS[:2]
+    for tier in TIERS:
+        blocks = _blocks_of(setting, tier)
         refs, cached, free = (getattr(view, f"{tier}_{name}") for name in ("refs", "keys", "free"))
         if refs is not None:
             _numbers(_sequence(refs, f"{tier}_refs", blocks), None, "count of references")
@@ -152,15 +160,14 @@ def _view(setting: Setting, view: View) -> None:
             _numbers((worker,), scope.workers, "worker")
             _numbers((stream,), len(STREAMS), "stream")
     if view.announced is not None:
-        for told in _sequence(view.announced, "announced", 2):
+        for told in _sequence(view.announced, "announced", len(there)):
             for key in _sequence(told, "what is announced of a tier"):
                 if not isinstance(key, int) or not 0 < abs(key) <= keys:
                     raise _Odd(f"announced has {key!r:.40}, which is no key")
     if view.contents is not None:
-        tiers = _sequence(view.contents, "contents", 2)
-        for rows, blocks in zip(tiers, (scope.device_blocks, scope.host_blocks), strict=True):
+        for rows, tier in zip(_sequence(view.contents, "contents", len(there)), there, strict=True):
             for row in _sequence(rows, "contents of a tier", scope.workers):
-                for content in _sequence(row, "contents of a worker", blocks):
+                for content in _sequence(row, "contents of a worker", _blocks_of(setting, tier)):
                     if not isinstance(content, int):
                         raise _Odd(f"a block holds {content!r:.40}, which is no content")
 
@@ -202,7 +209,7 @@ def _job(setting: Setting, job: object) -> None:
         _numbers((job.request,), len(setting.prompt_keys), "request")
     if not job.direction:
         raise _Odd(f"job {job.id} has no direction")
-    _pairs(setting, job.pairs, store=DIRECTIONS[job.direction] == "store")
+    _pairs(setting, job.pairs, job.direction)
 
 
 def _sequence(value: object, name: str, length: int | None = None) -> tuple[object, ...]:

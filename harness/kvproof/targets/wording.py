@@ -15,6 +15,7 @@ _OfRequest = (
     act.Submit
     | act.Lookup
     | act.ReleaseLookup
+    | act.Promote
     | act.Admit
     | act.Grow
     | act.Wake
@@ -29,6 +30,7 @@ _VERBS: dict[type[_OfRequest], str] = {
     act.Submit: "submit",
     act.Lookup: "lookup",
     act.ReleaseLookup: "release_lookup",
+    act.Promote: "promote",
     act.Admit: "admit",
     act.Grow: "grow",
     act.Wake: "wake",

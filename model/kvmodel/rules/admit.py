@@ -36,7 +36,9 @@ def offered(setting: Setting, state: State, number: int) -> bool:
         return False
     if setting.scope.lookups and not has_looked_up(state, number):
         return False
-    return fits(setting, state, number) and not policy.is_outranked(setting, state)
+    if not fits(setting, state, number) or policy.is_outranked(setting, state):
+        return False
+    return not policy.wants_promotion(setting, state, number)
 
 
 def check(setting: Setting, state: State, action: actions.Admit) -> None:

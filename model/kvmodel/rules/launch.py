@@ -1,4 +1,5 @@
-"""Launch: one step goes to the workers: compute, stores made now, queued loads; and the fence that it must wait for."""
+"""Launch: one step goes to the workers: compute, the stores and the cascade made now, queued loads and promotions; and
+the fence that it must wait for."""
 
 from kvmodel import actions, policy
 from kvmodel.block_pool import take, touch
@@ -9,7 +10,7 @@ from kvmodel.launched_step import Share, Step, reach
 from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
 from kvmodel.state import State
-from kvmodel.transfer_job import LAUNCHED, LIVE, NONE, STORE, Job, is_queued
+from kvmodel.transfer_job import CASCADE, LAUNCHED, LIVE, LOAD, NONE, PROMOTION, STORE, Job, Pair, is_queued
 
 
 @guard
@@ -25,7 +26,8 @@ def is_lagging(state: State) -> bool:
 
 
 @guard
-def has_queued_load(state: State) -> bool:
+def has_queued_job(state: State) -> bool:
+    """A load or a promotion was made, and no worker knows of it yet."""
     return any(is_queued(job) for job in state.jobs)
 
 
@@ -38,11 +40,11 @@ def wants_compute(state: State, number: int) -> bool:
 
 @guard
 def has_work(setting: Setting, state: State) -> bool:
-    """A launch would carry compute, a load or a store. What is to be flushed alone is no reason for one."""
-    if has_queued_load(state) or any(wants_compute(state, number) for number in range(len(state.requests))):
+    """A launch would carry compute or a copy. What is to be flushed alone is no reason for one."""
+    if has_queued_job(state) or any(wants_compute(state, number) for number in range(len(state.requests))):
         return True
-    stores, _ = policy.lazy_stores(setting, state) if setting.contract.lazy else policy.eager_stores(setting, state)
-    return bool(stores)
+    cascade = policy.cascade_of(setting, state)
+    return bool(cascade) or bool(policy.stores_beside(setting, state, ())[0])
 
 
 def offered(setting: Setting, state: State) -> bool:
@@ -67,8 +69,9 @@ def _check_choice(setting: Setting, state: State, choice: actions.Launching) -> 
         first = reach(state.steps, number, request.computed)
         if request.phase != RUNNING or start != first or not start < end <= len(request.table):
             raise Forbidden("launch", f"request {number} computes blocks {start} to {end}, which are not its next ones")
-    live = {pair.key for job in state.jobs if job.direction == STORE and job.view == LIVE for pair in job.pairs}
-    taken: set[int] = set()
+    live = _carried(state, (STORE, PROMOTION))
+    _check_cascade(setting, state, choice.cascade)
+    taken = {pair.source for pair in choice.cascade}
     for _, pairs in choice.stores:
         for pair in pairs:
             name = setting.key_names[pair.key - 1]
@@ -99,6 +102,34 @@ def _check_choice(setting: Setting, state: State, choice: actions.Launching) -> 
         )
 
 
+def _carried(state: State, directions: tuple[int, ...]) -> set[int]:
+    """Keys that live jobs of these directions carry."""
+    return {pair.key for job in state.jobs if job.direction in directions and job.view == LIVE for pair in job.pairs}
+
+
+def _check_cascade(setting: Setting, state: State, pairs: tuple[Pair, ...]) -> None:
+    """What goes on to the second tier can be hit on the host, and goes where nobody holds the block; what is there
+    already, or on its way there, does not go again."""
+    carried = _carried(state, (CASCADE,)).union(key for key in state.second.keys if key)
+    taken: set[int] = set()
+    for pair in pairs:
+        name = setting.key_names[pair.key - 1]
+        if state.host.keys[pair.source] != pair.key:
+            raise Forbidden(
+                "reads-what-was-written", f"{name!r} is cascaded from host block {pair.source}, which does not hold it"
+            )
+        if pair.key in carried:
+            raise Forbidden(
+                "no-block-stored-twice-at-once", f"{name!r} is cascaded although the second tier has it, or will have"
+            )
+        if state.second.refs[pair.destination] or pair.destination in taken:
+            raise Forbidden(
+                "pinned-is-not-evicted", f"second block {pair.destination} is cascaded into while it is held"
+            )
+        carried.add(pair.key)
+        taken.add(pair.destination)
+
+
 def _holds_key(setting: Setting, state: State, computed: dict[int, tuple[int, int]], block: int, key: int) -> bool:
     """The block is cached under the key, or stands for it in a running request's table once this launch has run, and
     those before it: a store waits for them all."""
@@ -127,15 +158,22 @@ def apply(setting: Setting, state: State, action: actions.Launch) -> State:
         steps = (*steps, step)
     after = steps[-1].id if steps else NONE
     launched = (LAUNCHED,) * setting.scope.workers
-    device, host, requests = state.device, state.host, list(state.requests)
+    device, host, second, requests = state.device, state.host, state.second, list(state.requests)
     jobs: list[Job] = []
     for job in state.jobs:
         if is_queued(job):
-            job = job._replace(progress=launched, after_step=before, after_jobs=choice.flush)
+            after_step = before if job.direction == LOAD else NONE  # no compute touches what is below the device
+            job = job._replace(progress=launched, after_step=after_step, after_jobs=choice.flush)
         elif job.id in choice.flush and not job.flushed:
             job = job._replace(flushed=True)
         jobs.append(job)
     next_job = state.next_job
+    if choice.cascade:
+        jobs.append(Job(next_job, CASCADE, NONE, choice.cascade, LIVE, launched, False, NONE, choice.flush))
+        next_job += 1
+        host = touch(host, [pair.source for pair in choice.cascade])
+        for pair in choice.cascade:
+            _, second = take(second, pair.destination)
     for number, pairs in choice.stores:
         for pair in pairs:
             _, host = take(host, pair.destination)
@@ -148,5 +186,11 @@ def apply(setting: Setting, state: State, action: actions.Launch) -> State:
     for number, stored in choice.cursors:
         requests[number] = requests[number]._replace(stored=stored)
     return state._replace(
-        device=device, host=host, requests=tuple(requests), jobs=tuple(jobs), steps=steps, next_job=next_job
+        device=device,
+        host=host,
+        second=second,
+        requests=tuple(requests),
+        jobs=tuple(jobs),
+        steps=steps,
+        next_job=next_job,
     )

@@ -8,14 +8,15 @@ from kvmodel.block_pool import touch
 from kvmodel.departure import pins_let_go
 from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
-from kvmodel.request import WAITING, WAITING_AFRESH, Pins
+from kvmodel.request import WAITING, Pins
 from kvmodel.setting import Setting
 from kvmodel.state import State, with_request
 
 
 @guard
 def is_deferred(state: State, number: int) -> bool:
-    """It has jobs of its own outstanding: its lookup answers Defer (vLLM PR 46231). Only fencing knows such jobs."""
+    """It has jobs of its own outstanding: its lookup answers Defer (vLLM PR 46231). Under pinning only a promotion is
+    such a job."""
     return bool(state.requests[number].jobs)
 
 
@@ -26,6 +27,7 @@ def offered(setting: Setting, state: State, number: int) -> bool:
         and setting.scope.lookups
         and not is_deferred(state, number)
         and not policy.is_outranked(setting, state)
+        and not policy.wants_promotion(setting, state, number)
     )
 
 
@@ -65,12 +67,12 @@ def check_hits(setting: Setting, state: State, number: int, device: tuple[int, .
 def apply(setting: Setting, state: State, action: actions.Lookup) -> State:
     """What an earlier lookup pinned is given up first: a repeated lookup never pins twice (vLLM issue 39702)."""
     number = action.request
-    state = pins_let_go(state, number, WAITING_AFRESH)
+    state = pins_let_go(state, number, state.requests[number]._replace(pins=None))
     pins = policy.hits(setting, state, number) if action.hits is None else Pins(*action.hits)
     return state._replace(
         device=touch(state.device, pins.device),
         host=touch(state.host, pins.host),
-        requests=with_request(state, number, WAITING_AFRESH._replace(pins=pins)),
+        requests=with_request(state, number, state.requests[number]._replace(pins=pins)),
     )
 
 
@@ -80,4 +82,4 @@ def check_release(setting: Setting, state: State, action: actions.ReleaseLookup)
 
 
 def apply_release(setting: Setting, state: State, action: actions.ReleaseLookup) -> State:
-    return pins_let_go(state, action.request, WAITING_AFRESH)
+    return pins_let_go(state, action.request, state.requests[action.request]._replace(pins=None))

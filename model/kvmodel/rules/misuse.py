@@ -5,7 +5,7 @@ from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
 from kvmodel.request import DONE
 from kvmodel.setting import Setting
-from kvmodel.state import State
+from kvmodel.state import State, pool_of
 
 
 @guard
@@ -13,13 +13,13 @@ def is_freed(state: State, what: actions.Freed) -> bool:
     """There is something of this sort that has been freed already."""
     if what == "request":
         return any(request.phase == DONE for request in state.requests)
-    return bool((state.device if what == "device" else state.host).free)
+    return bool(pool_of(state, what).free)
 
 
 def offered(state: State) -> list[actions.FreeTwice]:
     if not state.faults_left.double_frees:
         return []
-    kinds: tuple[actions.Freed, ...] = ("device", "host", "request")
+    kinds: tuple[actions.Freed, ...] = ("device", "host", "second", "request")
     return [actions.FreeTwice(what) for what in kinds if is_freed(state, what)]
 
 

@@ -12,7 +12,7 @@ from kvmodel.owners import released_by_job
 from kvmodel.prefix_cache import publish
 from kvmodel.request import DRAINING, after_draining
 from kvmodel.setting import Setting
-from kvmodel.state import State, job_with, with_job, with_request, without_job
+from kvmodel.state import State, job_with, pool_of, with_job, with_pool, with_request, without_job
 from kvmodel.transfer_job import (
     COPIED,
     FORGOTTEN,
@@ -21,7 +21,7 @@ from kvmodel.transfer_job import (
     LOST,
     NONE,
     REPORTED,
-    STORE,
+    TIERS_OF,
     Job,
     failed_positions,
     intact_pairs,
@@ -81,10 +81,10 @@ def completed(setting: Setting, state: State, job: Job) -> State:
     abandoned one publishes nothing (PR 39726). Both release."""
     state = state._replace(jobs=without_job(state.jobs, job.id))
     if is_live(job):
-        pool = state.host if job.direction == STORE else state.device
+        pool = pool_of(state, TIERS_OF[job.direction][1])
         for pair in intact_pairs(job):
             pool = publish(pool, pair.destination, pair.key)
-        state = state._replace(host=pool) if job.direction == STORE else state._replace(device=pool)
+        state = with_pool(state, TIERS_OF[job.direction][1], pool)
     if job.request != NONE:
         state = request_served(state, job, len(intact_pairs(job)))
     state = released_by_job(setting.contract, state, job)

@@ -2,12 +2,13 @@
 
 A reset of one tier (vLLM: `reset_prefix_cache` without its connector) drops what could be hit there, and whatever would
 still publish there: loads into the device, stores into the host. The other tier, and what is on its way there, stay.
+The second tier is emptied with the host that it continues.
 """
 
 from kvmodel import actions
 from kvmodel.block_pool import release
 from kvmodel.contents import aged
-from kvmodel.departure import load_dropped, pins_let_go, table_let_go
+from kvmodel.departure import cancelled, load_dropped, pins_let_go, table_let_go
 from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
 from kvmodel.prefix_cache import cleared
@@ -16,6 +17,7 @@ from kvmodel.rules import reset_fencing, reset_pinning
 from kvmodel.setting import Setting
 from kvmodel.state import State, with_request
 from kvmodel.tiers import names_device, names_host, objection
+from kvmodel.transfer_job import PROMOTION, is_queued
 
 
 @guard
@@ -70,7 +72,7 @@ def apply(setting: Setting, state: State, action: actions.Reset) -> State:
     if names_device(action.tiers):
         state = state._replace(device=cleared(state.device))
     if names_host(action.tiers):
-        state = state._replace(host=cleared(state.host))
+        state = state._replace(host=cleared(state.host), second=cleared(state.second))
     state = state._replace(resets_left=state.resets_left - 1)
     return _contents_aged(state) if action.meaning == "invalidate" else state
 
@@ -79,16 +81,26 @@ def _owners_reset(setting: Setting, state: State, action: actions.Reset) -> Stat
     """Requests and jobs, and with them all references; not yet what can be hit, nor what it is worth."""
     for number in range(len(state.requests)):
         state = _request_reset(setting, state, number, action)
+    if names_host(action.tiers):
+        state = _promotions_cancelled(setting, state)
     if setting.contract.pins:
         return reset_pinning.jobs_reset(setting.contract, state, action.tiers)
     return reset_fencing.jobs_reset(setting.contract, state, action.tiers)
+
+
+def _promotions_cancelled(setting: Setting, state: State) -> State:
+    """Those that no worker knows of."""
+    for job in state.jobs:
+        if job.direction == PROMOTION and is_queued(job):
+            state = cancelled(setting.contract, state, job)
+    return state
 
 
 def _request_reset(setting: Setting, state: State, number: int, action: actions.Reset) -> State:
     """A lookup is given up whichever tier it found its blocks on: what is left of it need not be a prefix."""
     request = state.requests[number]
     if request.phase == WAITING:
-        return pins_let_go(state, number, WAITING_AFRESH._replace(jobs=_stores_kept(request, action)))
+        return pins_let_go(state, number, WAITING_AFRESH._replace(jobs=_jobs_kept(request, action)))
     if request.phase == RUNNING and action.requests == "keep":
         return state._replace(requests=with_request(state, number, _survivor(request, action)))
     if not names_device(action.tiers):
@@ -101,11 +113,11 @@ def _request_reset(setting: Setting, state: State, number: int, action: actions.
         )
     if request.phase != RUNNING:
         return state
-    return table_let_go(state, number, WAITING_AFRESH._replace(jobs=_stores_kept(request, action)))
+    return table_let_go(state, number, WAITING_AFRESH._replace(jobs=_jobs_kept(request, action)))
 
 
-def _stores_kept(request: Request, action: actions.Reset) -> tuple[int, ...]:
-    """The stores that a request goes on waiting for, under fencing: those into a host tier that is not reset."""
+def _jobs_kept(request: Request, action: actions.Reset) -> tuple[int, ...]:
+    """What a request goes on waiting for: a promotion into a host tier that is not reset, and under fencing stores."""
     return () if names_host(action.tiers) else request.jobs
 
 
@@ -125,5 +137,8 @@ def _contents_aged(state: State) -> State:
         [step._replace(shares=tuple([share._replace(outdated=True) for share in step.shares])) for step in state.steps]
     )
     return state._replace(
-        device_contents=aged(state.device_contents), host_contents=aged(state.host_contents), steps=steps
+        device_contents=aged(state.device_contents),
+        host_contents=aged(state.host_contents),
+        second_contents=aged(state.second_contents),
+        steps=steps,
     )

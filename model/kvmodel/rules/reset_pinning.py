@@ -5,20 +5,21 @@ nothing then, and until all of them are drained the reset answers False. On an i
 drain answers True. The in-flight de-duplication forgets them (PR 41289), so the same key can be stored again.
 
 A reset of one tier abandons what would publish there. The other copies go on and will publish in their tier, which is
-not reset; but each has references on both sides, so they too are a cause for False: whoever asked cannot have the tier.
+not reset; but those that have references there are a cause for False too: whoever asked cannot have the tier. A store
+and a load have references on both sides, a cascade and a promotion none on the device.
 """
 
 from kvmodel.contract import Contract
 from kvmodel.guards import guard
 from kvmodel.state import State
 from kvmodel.tiers import Tiers, names_device
-from kvmodel.transfer_job import ABANDONED, FORGOTTEN, publishes_into
+from kvmodel.transfer_job import ABANDONED, FORGOTTEN, holds_block_of, publishes_into
 
 
 @guard
-def is_drained(state: State) -> bool:
-    """No job is live or abandoned."""
-    return all(job.view == FORGOTTEN for job in state.jobs)
+def is_drained(state: State, tiers: Tiers) -> bool:
+    """No job is live or abandoned that holds a block of these tiers."""
+    return not any(job.view != FORGOTTEN and holds_block_of(job, tiers) for job in state.jobs)
 
 
 @guard
@@ -38,5 +39,5 @@ def jobs_reset(contract: Contract, state: State, tiers: Tiers) -> State:
 
 
 def answer(state: State, tiers: Tiers) -> bool:
-    """Nothing holds a block of these tiers: jobs hold blocks of both, survivors of the device alone."""
-    return is_drained(state) and not (names_device(tiers) and has_survivors(state))
+    """Nothing holds a block of these tiers: survivors hold blocks of the device alone."""
+    return is_drained(state, tiers) and not (names_device(tiers) and has_survivors(state))

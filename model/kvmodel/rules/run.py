@@ -6,9 +6,9 @@ from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
 from kvmodel.launched_step import Step
 from kvmodel.setting import Setting
-from kvmodel.state import State
+from kvmodel.state import State, contents_of, with_contents
 from kvmodel.streams import COMPUTE, STREAMS, may_compute, may_copy, oldest_compute, oldest_copy
-from kvmodel.transfer_job import COPIED, NONE, STORE, Job, is_copied_everywhere
+from kvmodel.transfer_job import COPIED, NONE, TIERS_OF, Job, is_copied_everywhere
 
 
 def check(setting: Setting, state: State, action: actions.Run) -> None:
@@ -64,10 +64,8 @@ def retired(state: State, step: Step) -> State:
 
 def copied(state: State, worker: int, job: Job, failing: tuple[int, ...]) -> State:
     """The job's copies have run on a worker; those of the pairs at the `failing` positions have failed."""
-    if job.direction == STORE:
-        source, target = state.device_contents, state.host_contents
-    else:
-        source, target = state.host_contents, state.device_contents
+    read, wrote = TIERS_OF[job.direction]
+    source, target = contents_of(state, read), contents_of(state, wrote)
     writes = [(pair.destination, source[worker][pair.source]) for pair in job.pairs]
     if failing:
         writes = [(block, TORN if at in failing else held) for at, (block, held) in enumerate(writes)]
@@ -81,10 +79,7 @@ def copied(state: State, worker: int, job: Job, failing: tuple[int, ...]) -> Sta
     if done and job.flushed:
         jobs = [_no_longer_after(other, job.id) for other in jobs]
         steps = tuple([step._replace(after_jobs=_without(step.after_jobs, job.id)) for step in steps])
-    contents = written(target, worker, writes)
-    if job.direction == STORE:
-        return state._replace(jobs=tuple(jobs), steps=steps, host_contents=contents)
-    return state._replace(jobs=tuple(jobs), steps=steps, device_contents=contents)
+    return with_contents(state._replace(jobs=tuple(jobs), steps=steps), wrote, written(target, worker, writes))
 
 
 def _without(ids: tuple[int, ...], job_id: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from kvmodel.prefix_cache import is_cached
 from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
 from kvmodel.state import State
-from kvmodel.transfer_job import STORE, Job
+from kvmodel.transfer_job import DIRECTIONS, PROMOTION, STORE, Job
 from kvspecs.property import Broken, LivenessProperty, Property
 from kvspecs.safety.completions import FAILURES, failed_now
 
@@ -49,15 +49,15 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
 
 
 def _given_up(setting: Setting, job: Job, positions: frozenset[int], after: State) -> Broken:
-    if job.direction != STORE:
+    if job.direction not in (STORE, PROMOTION):
         return None
     failed = {job.pairs[position].key for position in positions}
     for number, request in enumerate(after.requests):
         for key in setting.total_keys[number][: request.stored]:
             if key in failed and request.phase == RUNNING and not is_cached(after.host, key):
-                return (
-                    f"the store of {setting.key_names[key - 1]!r} failed, and request {number} will not offer it again"
-                )
+                name = setting.key_names[key - 1]
+                what = DIRECTIONS[job.direction]
+                return f"the {what} of {name!r} failed, and request {number} will not offer it again"
     return None
 
 

@@ -13,7 +13,7 @@ def goal(setting: Setting, state: State) -> bool:
         return False
     if any(not is_stuck(setting, job) for job in state.jobs):
         return False
-    return bool(state.jobs) or not (any(state.device.refs) or any(state.host.refs))
+    return bool(state.jobs) or not (any(state.device.refs) or any(state.host.refs) or any(state.second.refs))
 
 
 PROPERTY = LivenessProperty(

@@ -5,16 +5,16 @@ from kvmodel.setting import Setting
 from kvmodel.state import State
 from kvspecs.property import Broken, Property
 
-TIERS = ("device", "host")
+TIERS = ("device", "host", "second")
 
 
 def on_events(setting: Setting, state: State, announced: tuple[tuple[int, ...], ...]) -> Broken:
     """Judges what a target has announced up to this state.
 
-    announced: by tier the keys that a consumer of its events has, in order: one that was stored twice is there twice,
-    one that was removed and was not there is there as its negative.
+    announced: by tier (the second one if there is one) the keys that a consumer of its events has, in order: one that
+    was stored twice is there twice, one that was removed and was not there is there as its negative.
     """
-    for tier, pool, told in zip(TIERS, (state.device, state.host), announced, strict=True):
+    for tier, pool, told in zip(TIERS, (state.device, state.host, state.second), announced, strict=False):
         right = findable(pool)
         for key in sorted(set(told) | set(right), key=abs):
             name = setting.key_names[abs(key) - 1]

@@ -2,8 +2,8 @@
 
 from kvmodel.actions import Action
 from kvmodel.setting import Setting
-from kvmodel.state import State
-from kvmodel.transfer_job import LOAD, NONE, Job
+from kvmodel.state import State, pool_of
+from kvmodel.transfer_job import LOAD, NONE, PROMOTION, TIERS_OF, Job
 from kvspecs.property import Broken, Property
 from kvspecs.safety.completions import FAILURES, failed_now
 
@@ -19,16 +19,16 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
 
 
 def _misused(setting: Setting, before: State, job: Job, bad: frozenset[int], after: State) -> Broken:
-    tier, old, new = (
-        ("device", before.device, after.device) if job.direction == LOAD else ("host", before.host, after.host)
-    )
+    read, tier = TIERS_OF[job.direction]
+    old, new = pool_of(before, tier), pool_of(after, tier)
     for position in sorted(bad):
         pair = job.pairs[position]
         name = setting.key_names[pair.key - 1]
         if new.keys[pair.destination] == pair.key != old.keys[pair.destination]:
             return f"the copy of {name!r} into {tier} block {pair.destination} failed, and it can be hit there"
-        if job.direction == LOAD and after.host.keys[pair.source] == pair.key:
-            return f"{name!r} could not be loaded from host block {pair.source}, and can still be hit there"
+        if job.direction in (LOAD, PROMOTION) and pool_of(after, read).keys[pair.source] == pair.key:
+            moved = "loaded" if job.direction == LOAD else "promoted"
+            return f"{name!r} could not be {moved} from {read} block {pair.source}, and can still be hit there"
     return _counted(before, after, job, min(bad)) if job.direction == LOAD and job.request != NONE else None
 
 

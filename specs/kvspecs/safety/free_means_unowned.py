@@ -7,7 +7,7 @@ from kvspecs.property import Broken, Property
 
 
 def on_state(setting: Setting, state: State) -> Broken:
-    return _of_pool("device", state.device) or _of_pool("host", state.host)
+    return _of_pool("device", state.device) or _of_pool("host", state.host) or _of_pool("second", state.second)
 
 
 def _of_pool(tier: str, pool: Pool) -> Broken:

@@ -11,6 +11,8 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
         return "freeing what is free changed the device pool"
     if after.host.refs != before.host.refs or after.host.free != before.host.free:
         return "freeing what is free changed the host pool"
+    if after.second.refs != before.second.refs or after.second.free != before.second.free:
+        return "freeing what is free changed the second pool"
     return None
 
 

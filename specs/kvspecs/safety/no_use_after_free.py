@@ -2,8 +2,8 @@
 
 from kvmodel.request import DRAINING, LOADING
 from kvmodel.setting import Setting
-from kvmodel.state import State
-from kvmodel.transfer_job import COPIED, FORGOTTEN, LOAD, QUEUED, Job, destinations
+from kvmodel.state import State, pool_of
+from kvmodel.transfer_job import COPIED, FORGOTTEN, LOAD, QUEUED, TIERS_OF, Job, destinations
 from kvspecs.property import Broken, Property
 
 
@@ -34,7 +34,8 @@ def on_state(setting: Setting, state: State) -> Broken:
 
 
 def _written_by_job(setting: Setting, state: State, job: Job) -> Broken:
-    tier, pool = ("device", state.device) if job.direction == LOAD else ("host", state.host)
+    tier = TIERS_OF[job.direction][1]
+    pool = pool_of(state, tier)
     for block in destinations(job):
         if pool.keys[block] and not _is_overwritten_later(state, job, block):
             return f"{tier} block {block} can be hit while job {job.id} still writes it"

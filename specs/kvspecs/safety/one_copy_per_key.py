@@ -6,7 +6,7 @@ from kvspecs.property import Broken, Property
 
 
 def on_state(setting: Setting, state: State) -> Broken:
-    for tier, pool in (("device", state.device), ("host", state.host)):
+    for tier, pool in (("device", state.device), ("host", state.host), ("second", state.second)):
         keys = [key for key in pool.keys if key]
         if len(set(keys)) < len(keys):
             key = next(key for key in keys if keys.count(key) > 1)

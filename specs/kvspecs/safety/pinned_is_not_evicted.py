@@ -4,7 +4,7 @@ from kvmodel.actions import Action, Grow, Reset
 from kvmodel.block_pool import HOLE
 from kvmodel.setting import Setting
 from kvmodel.state import State
-from kvmodel.transfer_job import LOAD
+from kvmodel.transfer_job import LOAD, PROMOTION
 from kvspecs.property import Broken, Property
 from kvspecs.safety.completions import failed_now
 
@@ -12,7 +12,11 @@ from kvspecs.safety.completions import failed_now
 def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
     if isinstance(action, Reset):
         return None
-    for tier, old, new in (("device", before.device, after.device), ("host", before.host, after.host)):
+    for tier, old, new in (
+        ("device", before.device, after.device),
+        ("host", before.host, after.host),
+        ("second", before.second, after.second),
+    ):
         if old.keys == new.keys:
             continue
         for block, key in enumerate(old.keys):
@@ -25,11 +29,12 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
 
 
 def _is_withdrawn(before: State, action: Action, after: State, tier: str, block: int) -> bool:
-    """A load has just failed to read the host block: nobody is to hit it again (vLLM PR 49328)."""
-    return tier == "host" and any(
+    """A load or a promotion has just failed to read the block: nobody is to hit it again (vLLM PR 49328)."""
+    direction = {"host": LOAD, "second": PROMOTION}.get(tier)
+    return direction is not None and any(
         job.pairs[position].source == block
         for job, positions in failed_now(before, action, after)
-        if job.direction == LOAD
+        if job.direction == direction
         for position in positions
     )
 
@@ -45,7 +50,7 @@ def _is_left(before: State, action: Action, after: State, tier: str, block: int)
 
 PROPERTY = Property(
     "pinned-is-not-evicted",
-    "A block with references is not given to anybody else, and keeps its key until a reset, or until a load cannot "
-    "read it.",
+    "A block with references is not given to anybody else, and keeps its key until a reset, or until a load or a "
+    "promotion cannot read it.",
     on_step=on_step,
 )

@@ -10,6 +10,7 @@ def on_state(setting: Setting, state: State) -> Broken:
     for tier, pool, contents in (
         ("host", state.host, state.host_contents),
         ("device", state.device, state.device_contents),
+        ("second", state.second, state.second_contents),
     ):
         for block, key in enumerate(pool.keys):
             if not key:

@@ -4,9 +4,9 @@ from kvmodel.block_pool import HOLE
 from kvmodel.contents import describe
 from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
-from kvmodel.state import State
-from kvmodel.streams import may_compute, may_copy, oldest_compute, oldest_copy
-from kvmodel.transfer_job import LIVE, LOAD, STORE
+from kvmodel.state import State, contents_of
+from kvmodel.streams import directions, may_compute, may_copy, oldest_compute, oldest_copy
+from kvmodel.transfer_job import LIVE, TIERS_OF
 from kvspecs.property import Broken, Property
 
 
@@ -32,14 +32,14 @@ def on_state(setting: Setting, state: State) -> Broken:
                             wanted,
                             found,
                         )
-        for direction in (STORE, LOAD) if state.jobs else ():
+        for direction in directions(state) if state.jobs else ():
             job = oldest_copy(state, worker, direction)
             if job is None or job.view != LIVE or not may_copy(state, worker, job):
                 continue
-            contents = device if direction == STORE else state.host_contents[worker]
+            tier = TIERS_OF[direction][0]
+            contents = contents_of(state, tier)[worker]
             for pair in job.pairs:
                 if contents[pair.source] != pair.key:
-                    tier = "device" if direction == STORE else "host"
                     return _misread(
                         setting, f"job {job.id}", worker, tier, pair.source, pair.key, contents[pair.source]
                     )

@@ -20,21 +20,24 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
         return None
     if any(job.view == LIVE and job.failed for job in reported):
         return None  # what failed may be withdrawn from lookups too: see failed-copies-are-never-published
-    if not any(live) and (after.device.keys != before.device.keys or after.host.keys != before.host.keys):
+    old_keys = (before.device.keys, before.host.keys, before.second.keys)
+    if not any(live) and (after.device.keys, after.host.keys, after.second.keys) != old_keys:
         return f"{_words(action)} changed what can be hit"
     device: tuple[int, ...] = ()
     host: tuple[int, ...] = ()
+    second: tuple[int, ...] = ()
     for job in reported:
         if job.view == FORGOTTEN or not completes(job, action.worker):
             continue
         pins = holding_of_job(setting.contract, job)
-        device, host = device + pins.device, host + pins.host
+        device, host, second = device + pins.device, host + pins.host, second + pins.second
         request = before.requests[job.request] if job.request != NONE else None
         if request is not None and request.phase == DRAINING and job.id in request.jobs:
             device += held(request.table)
     for tier, old, new, own in (
         ("device", before.device.refs, after.device.refs, device),
         ("host", before.host.refs, after.host.refs, host),
+        ("second", before.second.refs, after.second.refs, second),
     ):
         for block, count in enumerate(old):
             if new[block] != count - own.count(block):

@@ -14,6 +14,7 @@ def left_over(setting: Setting, after: State, tiers: Tiers) -> Broken:
     for tier, named, pool in (
         ("device", names_device(tiers), after.device),
         ("host", names_host(tiers), after.host),
+        ("second", names_host(tiers), after.second),
     ):
         for block, key in enumerate(pool.keys):
             if named and key:
@@ -40,8 +41,8 @@ def on_step(setting: Setting, before: State, action: Action, after: State) -> Br
 
 PROPERTY = Property(
     "true-reset-serves-nothing-old",
-    "After a reset that answered True nothing from before it can be hit or published in the tiers that it named, or, "
-    "if it meant `invalidate`, used.",
+    "After a reset that answered True nothing from before it can be hit or published in the tiers that it named (the "
+    "second one with the host), or, if it meant `invalidate`, used.",
     on_step=on_step,
     actions=frozenset({"Reset"}),
 )

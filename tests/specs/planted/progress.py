@@ -93,7 +93,7 @@ def a_launch_is_never_made_for_stores_alone(patch: Patch) -> None:
     patch.setattr(
         "kvmodel.rules.launch.has_work",
         lambda setting, state: (
-            launch.has_queued_load(state)
+            launch.has_queued_job(state)
             or any(launch.wants_compute(state, number) for number in range(len(state.requests)))
         ),
     )

@@ -56,7 +56,7 @@ def reset_forgets_running_copies_that_nothing_fences(patch: Patch) -> None:
 
 @planted("vLLM PR 39726: `return True` too early", PINNING, S1, "true-reset-serves-nothing-old", 4)
 def reset_answers_true_before_copies_are_drained(patch: Patch) -> None:
-    patch.setattr("kvmodel.rules.reset_pinning.is_drained", lambda state: True)
+    patch.setattr("kvmodel.rules.reset_pinning.is_drained", lambda state, tiers: True)
 
 
 @planted("vLLM PR 39726: one of two maps forgotten in the idle test", PINNING, S1, "false-reset-has-a-cause", 1)
