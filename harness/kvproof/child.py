@@ -59,6 +59,15 @@ def in_child(
             child.end()
 
 
+def survived(call: Callable[[], T]) -> T | None:
+    """What `call` returns; None if the target that it runs ends its process or never comes back. In a process where no
+    target is expected to, no other one is made for it."""
+    if not journals.is_kept():
+        return call()
+    result = in_child(lambda progress: call(), Journal(), lambda words: None)
+    return None if isinstance(result, Crashed) else result
+
+
 class _Child:
     def __init__(self, process: int, here: Connection, journal: Journal, words: IO[bytes]) -> None:
         self.process = process

@@ -25,9 +25,9 @@ class Job:
     target    what `--target` takes; `device` is the device it runs on, or empty
     seed      of everything random in it
     budget_s  seconds after which `cut` answers True; None: never
-    patience_s  how long one call of the target may take until it is a hang; None: as the target says, or 10
     options   engine-specific words, such as {"commands": 12000}
     title     what reports call it, where the engine's name and the device would not tell it from others
+    patience_s  how long one call of the target may take until it is a hang; None: as the target says, or 10
     """
 
     engine: str
@@ -38,10 +38,10 @@ class Job:
     contract: Contract
     seed: int = 0
     budget_s: float | None = None
-    patience_s: float | None = None
     device: str = ""
     options: Mapping[str, object] = field(default_factory=dict[str, object])
     title: str = ""
+    patience_s: float | None = None
 
     def result(
         self,

@@ -153,6 +153,26 @@ def parse_scope(text: str) -> tuple[str, Scope]:
         raise BadScope(f"scope {text!r:.80} makes no sense: {error}") from None
 
 
+def name_of(scope: Scope) -> str:
+    """The text form of a scope, with as few changes to a named one as there can be: what `parse_scope` reads."""
+    texts = [",".join((name, *_changes(base, scope))) for name, base in SCOPES.items()]
+    return min(texts, key=lambda text: text.count(","))
+
+
+def _changes(base: Scope, scope: Scope) -> list[str]:
+    return [
+        f"{key}={_written(getattr(scope, field))}"
+        for key, (field, _) in _FIELDS.items()
+        if getattr(scope, field) != getattr(base, field)
+    ]
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "+".join(value) if isinstance(value, tuple) else str(value)
+
+
 def describe_scope(scope: Scope) -> str:
     """One line of sizes: `3/2/1 ab,ac resets 1`, blocks on the device, on the host, and workers; then what is on."""
     words = [f"{scope.device_blocks}/{scope.host_blocks}/{scope.workers}", ",".join(scope.prompts)]

@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 from tests.harness.changed_file import job, written
 
+from kvmodel.contract import Contract
 from kvproof import reproduce
 from kvproof.failure import Failure
 from kvproof.reproduction import Reproduced
 from kvproof.runner import run_jobs
+from kvproof.scopes import SCOPES
+from kvproof.targets.command import Command
 from kvproof.trace import itf
+from kvproof.trace.trace import Trace
 from kvproof.verdict import Verdict
 
 STEPPING = "work-remaining-keeps-the-engine-stepping"
@@ -110,6 +114,33 @@ def test_a_death_on_the_command_line(folder: Path, cli) -> None:
 def test_what_is_beyond_reach_is_cut_short_by_the_budget(tmp_path: Path) -> None:
     target = written(tmp_path, perform=SPINS_IN_C)
     patient = dataclasses.replace(job(target, "conform"), patience_s=60.0)
-    outcome = run_jobs([patient], costs=[1.0], budget_s=0.5, grace_s=0.5)
+    outcome = run_jobs([patient], costs=[1.0], budget_s=3.0, grace_s=0.5)
     assert outcome.results[0].verdict is Verdict.UNDETERMINED
     assert outcome.results[0].detail == "did not stop when it was told to, and was ended by force"
+
+
+DIES_WITHOUT_A_RESET = """
+            if not hasattr(self, "was_reset"): os._exit(7)
+            self.engine.device_pool.counts[0] -= 1
+        if command.verb == "reset":
+            self.was_reset = True
+"""
+
+
+def test_a_death_on_the_way_is_not_taken_for_the_violation_that_is_shrunk(folder: Path, cli) -> None:
+    """Without the reset that the trace begins with the target dies: the reset stays."""
+    target = written(folder, perform=DIES_WITHOUT_A_RESET)
+    scope = SCOPES["s3"]
+    commands = [
+        Command("submit", (1,)),
+        Command("reset", ("invalidate", "preempt")),
+        Command("submit", (0,)),
+        Command("schedule"),
+    ]
+    commands += [Command("run", (0, "compute")), Command("handle_output")]
+    trace = Trace(Contract("pinning"), scope, "s3", target, tuple(commands), Verdict.REFUTED, "x")
+    itf.write(folder / "long.itf.json", trace)
+    ran = cli("shrink", "long.itf.json", "--out", "short.itf.json", "--target", target)
+    assert "6 commands became 5, and s3 became s1,device=1,prompts=a,aborts=no,preempts=no, in short.itf" in ran.out
+    verbs = [command.verb for command in itf.read(folder / "short.itf.json").commands]
+    assert sorted(verbs) == ["handle_output", "reset", "run", "schedule", "submit"]

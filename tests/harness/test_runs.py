@@ -1,6 +1,7 @@
 """Runs of commands on fresh targets: what replay, shrinking and reports are made of."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -225,12 +226,13 @@ def test_shrinking_drops_what_is_irrelevant_and_keeps_the_failure(engine: Callab
     result = shrunk_by_verb(trace_of(long, scope="s3"), engine(1))
     assert result.verdict is Verdict.REFUTED
     assert result.failure is not None
-    verbs = [command.verb for command in result.failure.commands]
-    assert verbs == ["submit", "admit", "launch", "run", "handle_output"]
-    assert result.failure.minimal == "shrunk"
-    again = shrunk_by_verb(trace_of(result.failure.commands, scope="s3"), engine(1)).failure
+    assert result.failure.commands == (C("submit", (0,)), C("schedule"), C("run", (0, "compute")), C("handle_output"))
+    assert result.failure.scope_name == "s1,device=1,prompts=a,resets=0,aborts=no,preempts=no"
+    assert result.failure.minimal == "shortest"
+    smaller = replace(trace_of(result.failure.commands), scope=result.failure.scope)
+    again = shrunk_by_verb(smaller, engine(1)).failure
     assert again is not None
-    assert again.commands == result.failure.commands
+    assert (again.commands, again.scope) == (result.failure.commands, result.failure.scope)
     assert again.fingerprint == result.failure.fingerprint
     unshrunk = replayed(trace_of(long, scope="s3"), engine(1)).failure
     assert unshrunk is not None

@@ -20,8 +20,9 @@ from kvproof.usage import BadUsage
 def run(arguments: Sequence[str]) -> int:
     parser = Parser(
         "shrink",
-        "Drop commands from a saved trace while it still fails with the same fingerprint. Without --out the shorter "
-        "trace takes the place of the one that is kept under its id.",
+        "Make a saved trace smaller while it still fails with the same fingerprint: fewer commands, requests, workers, "
+        "blocks and symbols, completions in order. Without --out the smaller trace takes the place of the one that is "
+        "kept under its id. Ctrl-C keeps the smallest so far.",
     )
     parser.add_argument("trace", metavar="TRACE", help="an id (or its beginning), a trace file, or a folder with one")
     parser.add_argument("--out", metavar="FILE", help="write the shorter trace there")
@@ -53,7 +54,10 @@ def run(arguments: Sequence[str]) -> int:
             raise BadUsage(f"the shorter trace cannot be written ({error})") from None
         result = dataclasses.replace(result, trace=store.shown(written))
         failures = [failure_text(failure, saved=store.shown(written), replay=parsed.out)]
-        said = f"{len(trace.commands):,} commands became {len(failure.commands):,}, in {store.shown(written)}"
+        said = f"{len(trace.commands):,} commands became {len(failure.commands):,}"
+        if failure.scope != trace.scope:
+            said += f", and {trace.scope_name} became {failure.scope_name}"
+        said += f", in {store.shown(written)}" + (f"; {result.detail}" if result.detail else "")
     report(f"{headline(job, path)}\n{result.verdict} in {result.seconds:.1f} s; {said}.", failures, [result], parsed)
     if outcome.signal is not None:
         return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED

@@ -7,10 +7,10 @@ from hypothesis import Phase, seed, settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from kvmodel import ACTIONS, Contract, Machine, Scope
+from kvmodel import ACTIONS, Contract, Scope
 from kvproof.engines import walks
 from kvproof.engines.run_of import failure_of
-from kvproof.engines.shrink import shrunk
+from kvproof.engines.shrink import shrunk_with_scope
 from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
 from kvproof.lockstep import HEALTH_CHECKS, Lockstep, Nonconforming, lockstep_class
@@ -59,7 +59,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
             counts = {"commands": performed, "planned_commands": planned}
             return job.result(Verdict.UNDETERMINED, time.monotonic() - started, detail=detail, counts=counts)
         before = cls.performed
-        failure = _batch(job, cls, job.seed * 1_000_003 + number, cut)
+        failure = _batch(job, cls, job.seed * 1_000_003 + number, progress, cut)
         performed += cls.performed - before
         batches += 1
         progress(f"{performed:,} of {planned:,} commands")
@@ -89,7 +89,7 @@ def _contracts(contract: Contract, scope: Scope) -> list[Contract]:
     ]
 
 
-def _batch(job: Job, cls: type[Lockstep], number: int, cut: Cut) -> Failure | None:
+def _batch(job: Job, cls: type[Lockstep], number: int, progress: Progress, cut: Cut) -> Failure | None:
     seeded = seed(number)(cls)
     chosen = settings(
         max_examples=EXAMPLES,
@@ -105,17 +105,25 @@ def _batch(job: Job, cls: type[Lockstep], number: int, cut: Cut) -> Failure | No
         run_state_machine_as_test(seeded, settings=chosen)
     except (Nonconforming, Flaky):
         assert cls.failed is not None
-        return _failure(job, cls, cut)
+        return _failure(job, cls, progress, cut)
     return None
 
 
-def _failure(job: Job, cls: type[Lockstep], cut: Cut) -> Failure:
-    """What was found, shrunk by dropping commands: that takes a fraction of the time that Hypothesis would take."""
+def _failure(job: Job, cls: type[Lockstep], progress: Progress, cut: Cut) -> Failure:
+    """What was found, shrunk by us: that takes a fraction of the time that Hypothesis would take."""
     assert cls.failed is not None
     commands, divergence = cls.failed
-    machine = Machine(cls.contract, cls.scope)
-    shorter, run, minimal = shrunk(machine, opener(job.target, job.device, machine), commands, divergence, cut)
+    found = shrunk_with_scope(
+        with_modes(job.scope_name, cls.scope, cls.contract),
+        lambda machine: opener(job.target, job.device, machine),
+        commands,
+        divergence,
+        cut,
+        progress,
+    )
+    run = found.run
     remark = "" if run.divergence is not None else "(It did not occur when the same commands were run again.)"
-    variant = with_modes(job.scope_name, cls.scope, cls.contract)
-    found = run.divergence or divergence
-    return failure_of(variant, job.target, job.engine, job.device, shorter, found, run.notes, minimal, remark)
+    return failure_of(
+        found.variant, job.target, job.engine, job.device, found.commands, run.divergence or divergence, run.notes,
+        found.minimal, remark,
+    )  # fmt: skip

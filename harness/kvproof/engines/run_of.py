@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, cast
 
 from kvmodel import Action, Machine, State
@@ -51,7 +51,7 @@ class RunOf(NamedTuple):
 def run_of(
     machine: Machine,
     open_target: Open,
-    commands: Sequence[Command],
+    commands: Iterable[Command],
     cut: Callable[[], bool],
     given: Callable[[Machine, State, Command], bool] = lambda machine, state, command: True,
     told: Callable[[State], None] = lambda state: None,
@@ -60,8 +60,8 @@ def run_of(
 
     Commands that make no sense here (a report of a job that was not copied, say) are performed too, unless `given`
     says otherwise: a target refuses them, and `explain` wants it to. `told` hears the machine's state after each
-    command that was accounted for. A watched target is held to its obligations instead, and is only given what can be
-    given to it; the machine's state stays the initial one.
+    command that was accounted for, before the next one is taken from `commands`. A watched target is held to its
+    obligations instead, and is only given what can be given to it; the machine's state stays the initial one.
     """
     notes: list[str] = []
     state = machine.initial()
@@ -70,7 +70,7 @@ def run_of(
         return RunOf(0, (), state, crashed(None, target))
     try:
         if is_watched(target):
-            done, watched_notes, found = run_of_watched(cast(Watched, target), commands, cut)
+            done, watched_notes, found = run_of_watched(cast(Watched, target), tuple(commands), cut)
             return RunOf(done, watched_notes, state, found)
         divergence = at_start(machine, target)
         if divergence is not None:
@@ -105,7 +105,7 @@ def run_of(
             divergence = differing_offers(machine, state, target, command)
             if divergence is not None:
                 return RunOf(position + 1, tuple(notes), state, divergence)
-        return RunOf(len(commands), tuple(notes), state, None)
+        return RunOf(len(notes), tuple(notes), state, None)
     finally:
         target.close()
 

@@ -1,16 +1,23 @@
-"""shrink: drop commands from a failing sequence while it fails with the same fingerprint."""
+"""shrink: make a failing sequence smaller while it fails with the same fingerprint."""
 
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from kvmodel import Machine, State
 from kvproof.engines.run_of import Open, RunOf, failure_of, run_of
 from kvproof.failure import Minimal, fingerprint
 from kvproof.job import Cut, Job, Progress
+from kvproof.obligations.runs import is_watched
+from kvproof.scopes import name_of
 from kvproof.search.modes import Variant
+from kvproof.shrinking.attempt import Attempt, OpenAt, attempted, performed
+from kvproof.shrinking.smallest import Shrinking
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
+from kvproof.targets.guarded import started
 from kvproof.targets.open_for import not_taken, opener
+from kvproof.targets.outcome import Crashed
 from kvproof.targets.wording import may_be_given
 from kvproof.trace.shrink import shrink
 from kvproof.trace.trace import Trace
@@ -60,33 +67,84 @@ def _same(divergence: Divergence) -> str:
     return fingerprint(divergence.property, "", divergence.cause)
 
 
+class Shrunk(NamedTuple):
+    """A violation with the fewest commands, at the smallest scope, that were found for it, and its run."""
+
+    variant: Variant
+    commands: tuple[Command, ...]
+    run: RunOf
+    minimal: Minimal
+
+
+def shrunk_with_scope(
+    variant: Variant,
+    open_at: OpenAt,
+    commands: Sequence[Command],
+    divergence: Divergence,
+    cut: Callable[[], bool],
+    told: Progress,
+) -> Shrunk:
+    """The same violation in fewer commands at a smaller scope. What is held to no machine, hangs, or needs commands
+    that nobody would give, stays at its scope: it is only made shorter."""
+    machine = Machine(variant.contract, variant.scope)
+    open_target = open_at(machine)
+    whole = "Hang" in divergence.cause or _is_watched(open_target)
+    found = None if whole else _as_given(variant, open_at, commands, divergence, cut)
+    if found is None:
+        shorter, run, minimal = shrunk(machine, open_target, commands, divergence, cut)
+        if not whole and run.divergence is not None:
+            found = _as_given(variant, open_at, shorter, divergence, cut)
+        if found is None:
+            return Shrunk(variant, shorter, run, minimal)
+    smallest = Shrinking(variant.contract, open_at, found, cut, told).smallest()
+    plan, run = smallest.attempt
+    name = variant.name if plan.scope == variant.scope else name_of(plan.scope)
+    return Shrunk(Variant(name, plan.scope, variant.contract), plan.commands, run, smallest.minimal)
+
+
+def _as_given(
+    variant: Variant, open_at: OpenAt, commands: Sequence[Command], divergence: Divergence, cut: Callable[[], bool]
+) -> Attempt | None:
+    """The same violation by those of the commands that clients and environments may give, if it is one."""
+    found = performed(variant.contract, open_at, variant.scope, commands, cut)
+    found = attempted(variant.contract, open_at, found.plan, cut)
+    again = found.run.divergence
+    return found if again is not None and _same(again) == _same(divergence) else None
+
+
+def _is_watched(open_target: Open) -> bool:
+    target = started(open_target)
+    if isinstance(target, Crashed):
+        return False
+    target.close()
+    return is_watched(target)
+
+
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
-    """Shrink the trace in option `trace`. REFUTED with the shorter failure; FIXED if it does not fail."""
-    started = time.monotonic()
+    """Shrink the trace in option `trace`. REFUTED with the smaller failure, perhaps `cut short`; FIXED if it does not
+    fail."""
+    began = time.monotonic()
     trace = job.options["trace"]
     assert isinstance(trace, Trace)
     reason = not_taken(job.target, job.device, trace.commands)
     if reason:
         return job.result(Verdict.ERROR, 0.0, detail=reason)
+
+    def open_at(machine: Machine) -> Open:
+        return opener(job.target, job.device, machine)
+
     machine = Machine(job.contract, job.scope)
-    open_target = opener(job.target, job.device, machine)
-    tried = 0
-
-    def counted() -> bool:
-        nonlocal tried
-        tried += 1
-        progress(f"{tried:,} commands run")
-        return cut()
-
-    whole = run_of(machine, open_target, trace.commands, counted)
+    whole = run_of(machine, open_at(machine), trace.commands, cut)
     if whole.beyond:
-        return job.result(Verdict.ERROR, time.monotonic() - started, detail=whole.beyond)
+        return job.result(Verdict.ERROR, time.monotonic() - began, detail=whole.beyond)
     if whole.divergence is None:
         verdict = Verdict.UNDETERMINED if cut() else Verdict.FIXED
-        return job.result(verdict, time.monotonic() - started, detail="it does not fail any more")
-    commands, run, minimal = shrunk(machine, open_target, trace.commands[: whole.done], whole.divergence, counted)
+        return job.result(verdict, time.monotonic() - began, detail="it does not fail any more")
+    variant = Variant(job.scope_name, job.scope, job.contract)
+    found = shrunk_with_scope(variant, open_at, trace.commands[: whole.done], whole.divergence, cut, progress)
     failure = failure_of(
-        Variant(job.scope_name, job.scope, job.contract),
-        job.target, job.engine, job.device, commands, run.divergence or whole.divergence, run.notes, minimal,
+        found.variant, job.target, job.engine, job.device, found.commands, found.run.divergence or whole.divergence,
+        found.run.notes, found.minimal,
     )  # fmt: skip
-    return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure)
+    detail = "cut short, so that it might be smaller" if cut() else ""
+    return job.result(Verdict.REFUTED, time.monotonic() - began, failure=failure, detail=detail)

@@ -189,6 +189,11 @@ class Product:
         self.via.append(command)
         return True
 
+    @property
+    def depth(self) -> int:
+        """How many commands lead to the node that was found last: every sequence of fewer was taken."""
+        return len(self.path(self.pairs - 1))
+
     def path(self, number: int) -> tuple[Command, ...]:
         """A shortest way to a node."""
         commands: list[Command] = []

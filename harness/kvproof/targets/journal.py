@@ -124,6 +124,11 @@ def keep(journal: Journal) -> None:
     _kept = journal
 
 
+def is_kept() -> bool:
+    """Whether somebody reads what is written."""
+    return _kept is not None
+
+
 def begun(setting: Setting) -> None:
     """A target is opened."""
     if _kept is not None:
