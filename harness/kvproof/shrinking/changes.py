@@ -52,7 +52,14 @@ def workers(plan: Plan) -> Generator[Plan, Plan | None, None]:
 
 def sizes(plan: Plan) -> Generator[Plan, Plan | None, None]:
     """With fewer blocks, fewer decoded ones, no window; as few as there can be first."""
-    for field, least in (("device_blocks", 1), ("host_blocks", 1), ("decode", 0), ("window", 0), ("lazy_window", 0)):
+    for field, least in (
+        ("device_blocks", 1),
+        ("host_blocks", 1),
+        ("second_blocks", 0),
+        ("decode", 0),
+        ("window", 0),
+        ("lazy_window", 0),
+    ):
         value: int = getattr(plan.scope, field)
         tried = least
         while tried < value:
