@@ -100,6 +100,19 @@ class Pattern:
         return int.from_bytes(blake2b(data, digest_size=WORD_BYTES).digest(), "little", signed=True)
 
 
+class _Layer(dict[int, Tensor]):
+    """Views of one layer's blocks, each made when it is first asked for, and kept: making both of a copy takes more
+    than half as long as copying 64 KiB out of a cache does. `whole` is the layer itself."""
+
+    def __init__(self, whole: Tensor) -> None:
+        super().__init__()
+        self.whole = whole
+
+    def __missing__(self, block: int) -> Tensor:
+        view = self[block] = self.whole[block]
+        return view
+
+
 class KVTensors:
     """One worker's blocks of one tier: layers x blocks x block bytes, unwritten (all zero) at first.
 
@@ -112,7 +125,7 @@ class KVTensors:
         self.blocks = blocks
         shape = (pattern.layers, blocks, pattern.words)
         self.data = torch.zeros(shape, dtype=torch.int64) if data is None else data
-        self._layers = self.data.unbind(0)
+        self._layers = [_Layer(layer) for layer in self.data.unbind(0)]
 
     def check(self, block: int) -> None:
         """Raises UnknownBlock for a block outside of this tier (torch would take -1 for the last one)."""
@@ -138,7 +151,7 @@ class KVTensors:
 
     def break_off(self, layer: int, source_block: int, block: int) -> NoReturn:
         """A copy of this layer that fails midway: some of its words are written, and stand for nothing. CopyFailed."""
-        self._layers[layer][block, :HEADER_WORDS].fill_(-1)
+        self._layers[layer][block][:HEADER_WORDS].fill_(-1)
         raise CopyFailed(f"layer {layer} of block {source_block} could not be copied to block {block}")
 
     def copy_layer(self, layer: int, source: "KVTensors", source_block: int, block: int, blocks: int = 1) -> None:
@@ -148,4 +161,4 @@ class KVTensors:
         if blocks == 1:
             to[block].copy_(of[source_block])
         else:
-            to[block : block + blocks].copy_(of[source_block : source_block + blocks])
+            to.whole[block : block + blocks].copy_(of.whole[source_block : source_block + blocks])

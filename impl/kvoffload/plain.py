@@ -25,7 +25,7 @@ class Plain:
 
     __slots__ = ()
 
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         cls = type(self)
         getter = _getters.get(cls)
         if getter is None:

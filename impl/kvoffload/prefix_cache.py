@@ -1,6 +1,6 @@
 """Which content can be found in which block of one pool."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kvoffload.cache_events import Journal
@@ -23,30 +23,34 @@ class PrefixCache(Plain):
     def empty(cls, size: int, journal: Journal | None = None) -> "PrefixCache":
         return cls([NO_KEY] * size, {}, journal)
 
-    def publish(self, block: Block, key: Key) -> bool:
-        """Let `key` be found in `block`, unless it already is in some block: then nothing happens, and False."""
-        if key in self.blocks:
-            return False
-        self.evict(block)
-        self.keys[block] = key
-        self.blocks[key] = block
-        if self.journal is not None:
-            self.journal.stored(key)
-        return True
+    def publish(self, contents: Iterable[tuple[Block, Key]]) -> None:
+        """Let each key be found in its block, unless it already is in some block: then nothing happens to either."""
+        keys, blocks, journal = self.keys, self.blocks, self.journal
+        for block, key in contents:
+            if key in blocks:
+                continue
+            if keys[block] != NO_KEY:
+                self.evict((block,))
+            keys[block] = key
+            blocks[key] = block
+            if journal is not None:
+                journal.stored(key)
 
-    def evict(self, block: Block) -> None:
-        """The block no longer serves its key, if it had one."""
-        key = self.keys[block]
-        if key != NO_KEY:
-            self.keys[block] = NO_KEY
-            del self.blocks[key]
-            if self.journal is not None:
-                self.journal.removed(key)
+    def evict(self, evicted: Iterable[Block]) -> None:
+        """These blocks no longer serve their keys, where they had any."""
+        keys, blocks, journal = self.keys, self.blocks, self.journal
+        for block in evicted:
+            key = keys[block]
+            if key != NO_KEY:
+                keys[block] = NO_KEY
+                del blocks[key]
+                if journal is not None:
+                    journal.removed(key)
 
     def withdraw(self, block: Block, key: Key) -> None:
         """`key` is not found in `block` any more; nothing happens if the block does not serve it."""
         if self.keys[block] == key:
-            self.evict(block)
+            self.evict((block,))
 
     def clear(self) -> None:
         """No block serves anything; what blocks hold is not touched."""

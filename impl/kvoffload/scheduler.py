@@ -108,8 +108,7 @@ class Scheduler(Plain):
         if self.connector.get_num_new_matched_tokens(waiting, len(hits)) is None:
             return Deferred(OWN_JOBS_OUTSTANDING)
         self._drop_pins(waiting)
-        for block in hits:
-            self.device.touch(block)
+        self.device.touch(hits)
         waiting.pins = Pins(tuple(hits), self.connector.touch_matched(waiting, len(hits)))
         return LookupResult(*waiting.pins)
 
@@ -142,10 +141,9 @@ class Scheduler(Plain):
             matched = admitted.pins.host
             admitted.pins = None
         else:
-            for block in hits:
-                self.device.touch(block)
+            self.device.touch(hits)
             matched = self.connector.touch_matched(admitted, len(hits))
-        fresh = [self.device.take() for _ in range(need)]
+        fresh = self.device.take(need)
         admitted.table = [*hits, *fresh]
         admitted.computed = admitted.ahead = len(hits)
         admitted.generation = self.generation
@@ -190,7 +188,7 @@ class Scheduler(Plain):
         left = self._behind(running)
         self.device.release([block for block in running.table[:left] if block != NO_BLOCK])
         running.table[:left] = [NO_BLOCK] * left
-        block = self.device.take()
+        [block] = self.device.take(1)
         running.table.append(block)
         return block
 
@@ -311,8 +309,8 @@ class Scheduler(Plain):
             request = self.requests[request_id]
             request.computed = len(share.blocks)
             if request.generation == self.generation:
-                for index in range(share.first, len(share.blocks)):
-                    self.device.cache.publish(share.blocks[index], request.total[index])
+                computed = slice(share.first, len(share.blocks))
+                self.device.cache.publish(zip(share.blocks[computed], request.total[computed], strict=True))
 
     # What comes from elsewhere.
 
@@ -447,7 +445,6 @@ class Scheduler(Plain):
             if not kept:
                 kept = len(share.blocks)
                 continue
-            for block in share.blocks:
-                self.device.touch(block)
+            self.device.touch(share.blocks)
         self.device.release(request.table[kept:] if kept else request.held)
         request.vacate(phase)

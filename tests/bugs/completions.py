@@ -112,9 +112,9 @@ BUGS = (
         mechanism="What a load brought in cannot be hit on the device.",
         source="planted",
         file="connectors/transfers.py",
-        old="            cache.publish(pair.destination, pair.key)\n",
-        new="""            if job.direction is Direction.STORE:
-                cache.publish(pair.destination, pair.key)
+        old="        cache.publish([(pair.destination, pair.key) for pair in intact])\n",
+        new="""        if job.direction is Direction.STORE:
+            cache.publish([(pair.destination, pair.key) for pair in intact])
 """,
         discipline="pinning",
         variant="s1",

@@ -324,9 +324,7 @@ BUGS = (
         mechanism="A transfer references its host blocks only, so that a preemption frees what a store still reads.",
         source="https://github.com/vllm-project/vllm/pull/29870",
         file="connectors/pinning.py",
-        old="""        device = self._device()
-        for block in job.device_blocks:
-            device.touch(block)
+        old="""        self._device().touch(job.device_blocks)
 
     def _disown(self, job: TransferJob) -> None:
         self._device().release(job.device_blocks)
@@ -401,9 +399,7 @@ BUGS = (
         mechanism="What a lookup finds on the host is not referenced, so that it can be evicted before the admission.",
         source="https://github.com/vllm-project/vllm/pull/42289",
         file="connectors/transfers.py",
-        old="""        for block in matched:
-            self.host.touch(block)
-""",
+        old="        self.host.touch(matched)\n",
         new="",
         discipline="pinning",
         variant="s1+lookups",

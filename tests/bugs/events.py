@@ -11,8 +11,8 @@ BUGS = (
         mechanism="A block that is evicted announces nothing: routers go on sending requests for it.",
         source="planted",
         file="prefix_cache.py",
-        old="                self.journal.removed(key)\n",
-        new="                pass\n",
+        old="                    journal.removed(key)\n",
+        new="                    pass\n",
         discipline="pinning",
         variant="s1",
         property=_PROPERTY,
@@ -67,11 +67,10 @@ BUGS = (
         mechanism="A key that is published again is announced again, and is removed once: to routers it stays.",
         source="planted",
         file="prefix_cache.py",
-        old="        if key in self.blocks:\n            return False\n",
-        new="""        if key in self.blocks:
-            if self.journal is not None:
-                self.journal.stored(key)
-            return False
+        old="            if key in blocks:\n",
+        new="""            if key in blocks:
+                if journal is not None:
+                    journal.stored(key)
 """,
         discipline="pinning",
         variant="s1,prompts=a+a,host=2,resets=0,aborts=no",
@@ -84,11 +83,10 @@ BUGS = (
         mechanism="The second block computed for a key is not kept for it, and the key is announced as removed.",
         source="planted",
         file="prefix_cache.py",
-        old="        if key in self.blocks:\n            return False\n",
-        new="""        if key in self.blocks:
-            if self.journal is not None and self.blocks[key] != block:
-                self.journal.removed(key)
-            return False
+        old="            if key in blocks:\n",
+        new="""            if key in blocks:
+                if journal is not None and blocks[key] != block:
+                    journal.removed(key)
 """,
         discipline="pinning",
         variant="s1,prompts=a+a,host=2,resets=0,aborts=no",

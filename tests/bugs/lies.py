@@ -133,7 +133,7 @@ class RefusesAndTakes(Ledger):
     def perform(self, command: Command) -> Outcome:
         outcome = super().perform(command)
         if command.verb == "free_twice" and isinstance(outcome, Refused):
-            self.engine.host_pool.take()
+            self.engine.host_pool.take(1)
         return outcome
 
 

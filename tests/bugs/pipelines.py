@@ -25,9 +25,7 @@ BUGS: tuple[Bug, ...] = (
         mechanism="Of two steps that compute for a request that left, only one has references; each releases its own.",
         source=_45357,
         file="scheduler.py",
-        old="""            for block in share.blocks:
-                self.device.touch(block)
-""",
+        old="            self.device.touch(share.blocks)\n",
         new="",
         discipline="pinning",
         variant="s1+depth",

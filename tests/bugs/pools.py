@@ -9,10 +9,10 @@ BUGS = (
         mechanism="Releasing a block that nobody references is not refused: its count goes below zero.",
         source="planted",
         file="block_pool.py",
-        old="""            if not counts[block]:
-                raise DoubleFree(f"block {block} has no reference to release")
-        if""",
-        new="""        if""",
+        old="""        if refused:
+            self._take_back(blocks)
+""",
+        new="",
         discipline="pinning",
         variant="s1+double-frees",
         property="no-double-free",
@@ -21,13 +21,11 @@ BUGS = (
     Bug(
         id="pool-append-twice",
         kind="pool",
-        mechanism="A block enters the free queue once more for the last reference but one, so it stands there twice.",
+        mechanism="A block enters the free queue with the last reference but one, so it stands there while it is held.",
         source="https://github.com/vllm-project/vllm/pull/42903",
         file="block_pool.py",
-        old="""            counts[block] -= 1
-            if not counts[block]:""",
-        new="""            counts[block] -= 1
-            if counts[block] <= 1:""",
+        old="            if not left:\n",
+        new="            if 0 <= left <= 1:\n",
         discipline="pinning",
         variant="s1",
         property="free-means-unowned",
@@ -52,10 +50,10 @@ BUGS = (
         mechanism="A cached free block that is referenced again stays in the free queue, from which it can be evicted.",
         source="https://github.com/NVIDIA/TensorRT-LLM/pull/12667",
         file="block_pool.py",
-        old="""        if not self.counts[block]:
-            self._unlink(block)
-        self.counts[block] += 1""",
-        new="""        self.counts[block] += 1""",
+        old="""            if not counts[block]:
+                del queue[block]
+            counts[block] += 1""",
+        new="""            counts[block] += 1""",
         discipline="pinning",
         variant="s1",
         property="free-means-unowned",
@@ -67,7 +65,7 @@ BUGS = (
         mechanism="A block that is taken for something new can still be hit under its old key.",
         source="https://github.com/vllm-project/vllm/pull/4764",
         file="block_pool.py",
-        old="        self.cache.evict(block)\n",
+        old="        self.cache.evict(taken)\n",
         new="",
         discipline="pinning",
         variant="s1",
@@ -93,16 +91,11 @@ BUGS = (
         mechanism="A released block goes to the eviction end of the queue: what was used last is evicted first.",
         source="planted",
         file="block_pool.py",
-        old="""        last = self.preceding[end]
-        self.following[last] = block
-        self.preceding[block] = last
-        self.following[block] = end
-        self.preceding[end] = block""",
-        new="""        first = self.following[end]
-        self.preceding[first] = block
-        self.following[block] = first
-        self.preceding[block] = end
-        self.following[end] = block""",
+        old="""                queue[block] = None
+""",
+        new="""                queue[block] = None
+                queue.move_to_end(block, last=False)
+""",
         discipline="pinning",
         variant="s1",
         property="agrees-with-the-reference",
@@ -111,18 +104,17 @@ BUGS = (
     Bug(
         id="pool-free-count-drifts",
         kind="pool",
-        mechanism="The length of the free queue is not lowered when a cached block leaves it to be referenced again.",
+        mechanism="A cached block that is referenced again is counted as free all the same.",
         source="planted",
         file="block_pool.py",
-        old="""            self._unlink(block)
-        self.counts[block] += 1""",
-        new="""            self._unlink(block)
-            self.free += 1
-        self.counts[block] += 1""",
+        old="        return len(self.queue)\n",
+        new="""        found = set(self.cache.blocks.values())
+        return sum([block in found or not count for block, count in enumerate(self.counts)])
+""",
         discipline="pinning",
         variant="s1",
         property="pinned-is-not-evicted",
-        commands=7,
+        commands=12,
     ),
     Bug(
         id="pool-release-drops-key",
@@ -130,12 +122,12 @@ BUGS = (
         mechanism="A block that loses one of several references can no longer be hit, though others still hold it.",
         source="planted",
         file="block_pool.py",
-        old="""            if not counts[block]:
-                self._append(block)""",
-        new="""            if not counts[block]:
-                self._append(block)
+        old="""            elif left < 0:
+                refused = True""",
+        new="""            elif left < 0:
+                refused = True
             else:
-                self.cache.evict(block)""",
+                self.cache.evict((block,))""",
         discipline="pinning",
         variant="s1",
         property="pinned-is-not-evicted",
@@ -147,8 +139,8 @@ BUGS = (
         mechanism="Publishing a key that another block serves already leaves both blocks under that key.",
         source="planted",
         file="prefix_cache.py",
-        old="""        if key in self.blocks:
-            return False
+        old="""            if key in blocks:
+                continue
 """,
         new="",
         discipline="pinning",

@@ -17,18 +17,8 @@ BUGS: tuple[Bug, ...] = (
         mechanism="A count that is zero stays there, and the block is freed again: whoever has it by now shares it.",
         source=_LMCACHE + "issues/5005",
         file="block_pool.py",
-        old="""            if not counts[block]:
-                raise DoubleFree(f"block {block} has no reference to release")
-        if len(set(blocks)) < len(blocks):
-            for block, times in Counter(blocks).items():
-                if times > counts[block]:
-                    raise DoubleFree(f"block {block} is released {times} times and referenced {counts[block]} times")
-        for block in reversed(blocks):
-            counts[block] -= 1
-""",
-        new="""        for block in reversed(blocks):
-            counts[block] = max(0, counts[block] - 1)
-""",
+        old="            left = counts[block] - 1\n",
+        new="            left = max(0, counts[block] - 1)\n",
         discipline="pinning",
         variant="s1+double-frees",
         property="no-double-free",
@@ -40,8 +30,8 @@ BUGS: tuple[Bug, ...] = (
         mechanism="An evicted block leaves the index and keeps its key: the two disagree when it is used again.",
         source="https://github.com/ovg-project/kvcached/issues/362",
         file="prefix_cache.py",
-        old="            self.keys[block] = NO_KEY\n            del self.blocks[key]",
-        new="            del self.blocks[key]",
+        old="                keys[block] = NO_KEY\n",
+        new="",
         discipline="pinning",
         variant="s1",
         property="no-use-after-free",
@@ -53,7 +43,7 @@ BUGS: tuple[Bug, ...] = (
         mechanism="A block gets its key and no entry in the index, so that nobody ever finds it.",
         source=_VLLM + "issues/53498",
         file="prefix_cache.py",
-        old="        self.blocks[key] = block\n",
+        old="            blocks[key] = block\n",
         new="",
         discipline="pinning",
         variant="s1",
@@ -66,8 +56,8 @@ BUGS: tuple[Bug, ...] = (
         mechanism="An output publishes all that its request has computed, keys that were withdrawn meanwhile included.",
         source=_VLLM + "issues/49125",
         file="scheduler.py",
-        old="for index in range(share.first, len(share.blocks)):",
-        new="for index in range(len(share.blocks)):",
+        old="computed = slice(share.first, len(share.blocks))",
+        new="computed = slice(len(share.blocks))",
         discipline="pinning",
         variant="s1+evict+survivors",
         property="published-after-all-copied",
@@ -79,11 +69,11 @@ BUGS: tuple[Bug, ...] = (
         mechanism="An output publishes also the last block of the table, which is counted and not computed yet.",
         source=_VLLM + "issues/54193",
         file="scheduler.py",
-        old="""                for index in range(share.first, len(share.blocks)):
-                    self.device.cache.publish(share.blocks[index], request.total[index])
+        old="""                computed = slice(share.first, len(share.blocks))
+                self.device.cache.publish(zip(share.blocks[computed], request.total[computed], strict=True))
 """,
-        new="""                for index in range(share.first, len(request.table)):
-                    self.device.cache.publish(request.table[index], request.total[index])
+        new="""                computed = slice(share.first, len(request.table))
+                self.device.cache.publish(zip(request.table[computed], request.total[computed], strict=True))
 """,
         discipline="pinning",
         variant="s1+depth",
@@ -139,10 +129,10 @@ BUGS: tuple[Bug, ...] = (
         mechanism="A store that is complete expects its key on its source, where it is not yet or no longer.",
         source=_VLLM + "pull/57505",
         file="connectors/transfers.py",
-        old="            cache.publish(pair.destination, pair.key)\n",
-        new="""            if job.direction is Direction.STORE:
-                assert self._device().cache.keys[pair.source] == pair.key
-            cache.publish(pair.destination, pair.key)
+        old="        cache.publish([(pair.destination, pair.key) for pair in intact])\n",
+        new="""        if job.direction is Direction.STORE:
+            assert all([self._device().cache.keys[pair.source] == pair.key for pair in intact])
+        cache.publish([(pair.destination, pair.key) for pair in intact])
 """,
         discipline="fencing",
         variant="s1",
@@ -355,8 +345,7 @@ BUGS: tuple[Bug, ...] = (
         file="scheduler.py",
         old="        self._drop_pins(ended)\n        if self.connector",
         new="""        self._drop_pins(ended)
-        for block, key in zip(ended.table, ended.total, strict=False):
-            self.device.cache.publish(block, key)
+        self.device.cache.publish(zip(ended.table, ended.total, strict=False))
         if self.connector""",
         discipline="pinning",
         variant="s1",
@@ -382,13 +371,13 @@ BUGS: tuple[Bug, ...] = (
         mechanism="A load owns its destinations alone: the host copy that it reads can be evicted under it.",
         source=_SGLANG + "pull/27444",
         file="connectors/pinning.py",
-        old="""            device.touch(block)
+        old="""        self._device().touch(job.device_blocks)
 
     def _disown(self, job: TransferJob) -> None:
         self._device().release(job.device_blocks)
         self.host.release(job.host_blocks)
 """,
-        new="""            device.touch(block)
+        new="""        self._device().touch(job.device_blocks)
         if job.direction == "LOAD":
             self.host.release(job.host_blocks)
 
@@ -407,13 +396,13 @@ BUGS: tuple[Bug, ...] = (
         mechanism="A store owns its sources alone: the next one is given the host block that it is still writing.",
         source=_SGLANG + "pull/28468",
         file="connectors/pinning.py",
-        old="""            device.touch(block)
+        old="""        self._device().touch(job.device_blocks)
 
     def _disown(self, job: TransferJob) -> None:
         self._device().release(job.device_blocks)
         self.host.release(job.host_blocks)
 """,
-        new="""            device.touch(block)
+        new="""        self._device().touch(job.device_blocks)
         if job.direction == "STORE":
             self.host.release(job.host_blocks)
 

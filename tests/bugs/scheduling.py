@@ -246,12 +246,8 @@ BUGS = (
         mechanism="A lookup references a block once that it has found for two positions.",
         source="https://github.com/vllm-project/vllm/issues/42571",
         file="scheduler.py",
-        old="""        for block in hits:
-            self.device.touch(block)
-        waiting.pins""",
-        new="""        for block in set(hits):
-            self.device.touch(block)
-        waiting.pins""",
+        old="        self.device.touch(hits)\n        waiting.pins",
+        new="        self.device.touch([*set(hits)])\n        waiting.pins",
         discipline="pinning",
         variant="s1,prompts=aa,repeats=yes,lookups=yes",
         property="owners-account-for-references",
@@ -276,10 +272,8 @@ BUGS = (
         mechanism="A host block that is loaded into two positions is referenced once, and released twice.",
         source="https://github.com/vllm-project/vllm/issues/42571",
         file="connectors/transfers.py",
-        old="""        for block in matched:
-            self.host.touch(block)""",
-        new="""        for block in set(matched):
-            self.host.touch(block)""",
+        old="        self.host.touch(matched)\n",
+        new="        self.host.touch([*set(matched)])\n",
         discipline="pinning",
         variant="s1+repeats",
         property="owners-account-for-references",

@@ -45,20 +45,12 @@ class LastFreedFirst(BlockPool):
     __slots__ = ()
 
     def free_blocks(self) -> Iterator[Block]:
-        end = len(self.counts)
-        block = self.preceding[end]
-        while block != end:
-            yield block
-            block = self.preceding[block]
+        return reversed(self.queue)
 
-    def take(self) -> Block:
-        if not self.free:
-            return BlockPool.take(self)
-        block = next(self.free_blocks())
-        self._unlink(block)
-        self.cache.evict(block)
-        self.counts[block] = 1
-        return block
+    def take(self, blocks: int) -> list[Block]:
+        for block in list(self.free_blocks())[blocks - 1 :: -1]:
+            self.queue.move_to_end(block, last=False)
+        return BlockPool.take(self, blocks)
 
 
 class TakesTheLastFreed(Changed):
@@ -86,8 +78,7 @@ class OneLoadLess(TransferConnector):
 
     def touch_matched(self, request: Request, num_computed_blocks: int) -> tuple[Block, ...]:
         matched = self.host.cache.run(request.prompt, num_computed_blocks)[:-1]
-        for block in matched:
-            self.host.touch(block)
+        self.host.touch(matched)
         return tuple(matched)
 
 

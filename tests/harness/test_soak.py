@@ -417,8 +417,11 @@ def survivors_publish(patch: Patch) -> None:
         shares = dict(self.pipeline[0].shares) if self.pipeline else {}
         right(self)
         for number, share in shares.items():
-            for index in range(share.first, len(share.blocks) * (not share.left)):
-                self.device.cache.publish(share.blocks[index], self.requests[number].total[index])
+            if not share.left:
+                computed = slice(share.first, len(share.blocks))
+                self.device.cache.publish(
+                    zip(share.blocks[computed], self.requests[number].total[computed], strict=True)
+                )
 
     patch.setattr(Scheduler, "handle_output", handle_output)
 
@@ -472,7 +475,7 @@ def a_refused_admission_takes_blocks(patch: Patch) -> None:
     def admit(self: Scheduler, request: int) -> Any:
         waiting = self.requests.get(request)
         if waiting is not None and waiting.phase is Phase.RUNNING and self.device.free:
-            self.device.take()
+            self.device.take(1)
         return right(self, request)
 
     patch.setattr(Scheduler, "admit", admit)

@@ -36,15 +36,15 @@ def heard(events: list[CacheEvent], index: dict[Tier, set[int]]) -> None:
 def test_a_cache_writes_down_what_it_does() -> None:
     events: list[CacheEvent] = []
     pool = BlockPool.of_size(2, journal_of(HOST, events))
-    pool.cache.publish(0, 70)
-    pool.cache.publish(1, 70)
+    pool.cache.publish([(0, 70)])
+    pool.cache.publish([(1, 70)])
     assert events == [BlockStored(HOST, 70)]
-    pool.take()
+    pool.take(1)
     assert events[1:] == [BlockRemoved(HOST, 70)]
-    pool.take()
+    pool.take(1)
     assert len(events) == 2
-    pool.cache.publish(1, 71)
-    pool.cache.publish(1, 72)
+    pool.cache.publish([(1, 71)])
+    pool.cache.publish([(1, 72)])
     assert events[2:] == [BlockStored(HOST, 71), BlockRemoved(HOST, 71), BlockStored(HOST, 72)]
     pool.cache.clear()
     assert events[5:] == [AllCleared(HOST)]

@@ -73,9 +73,9 @@ def test_an_error_of_torch_in_one_blocks_copy_is_a_failed_copy(monkeypatch: pyte
         device.enqueue(0, FILL)
         device.drain()
         target = device._workers[0].tiers[Tier.HOST]
-        rows = list(target._layers)
-        rows[1] = rows[1][:, 1:]  # of another width: nothing can be copied into it
-        target._layers = tuple(rows)
+        layer = target._layers[1]
+        layer.clear()
+        layer.whole = layer.whole[:, 1:]  # of another width: nothing can be copied into it
         device.enqueue(0, STORE)
         device.drain()
         assert device.collect(0, 0) == (0, 1)

@@ -66,9 +66,7 @@ def test_the_machines_pool_refuses_a_release_whole(references: int, blocks: tupl
 @pytest.mark.parametrize(("references", "blocks"), RELEASES)
 def test_kvoffloads_pool_refuses_a_release_whole(references: int, blocks: tuple[int, ...]) -> None:
     pool = BlockPool.of_size(3)
-    pool.touch(1)
-    for _ in range(references):
-        pool.touch(0)
+    pool.touch((1,) + (0,) * references)
     before = (list(pool.counts), list(pool.free_blocks()), pool.free)
     with pytest.raises(DoubleFree):
         pool.release(blocks)

@@ -32,7 +32,7 @@ FIELDS: dict[type, set[str]] = {
     Scheduler: {"device", "connector", "requests", "depth", "partial", "window", "pipeline", "next_step", "generation"},
     PinningConnector: _CONNECTOR,
     FencingConnector: _CONNECTOR,
-    BlockPool: {"counts", "following", "preceding", "free", "cache"},
+    BlockPool: {"counts", "queue", "cache"},
     PrefixCache: {"keys", "blocks", "journal"},
     Journal: {"tier", "events"},
     Request: {
@@ -143,14 +143,8 @@ def _job_names(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], ren
 
 
 def _pool(pool: BlockPool, names: list[int]) -> Hashable:
-    """The queue backwards (forwards it is in the view), its length, and the map of keys from the other side."""
-    backwards: list[int] = []
-    end = len(pool.counts)
-    block = pool.preceding[end]
-    while block != end and len(backwards) <= end:
-        backwards.append(names[block] if 0 <= block < end else -1)
-        block = pool.preceding[block]
-    return tuple(backwards), pool.free, tuple(sorted([(key, names[block]) for key, block in pool.cache.blocks.items()]))
+    """The map of keys from the other side. Counts, keys and the queue are in the view."""
+    return tuple(sorted([(key, names[block]) for key, block in pool.cache.blocks.items()]))
 
 
 def _pairs(job: TransferJob, renaming: Renaming) -> tuple[tuple[int, int, int], ...]:

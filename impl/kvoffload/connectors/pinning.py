@@ -21,9 +21,7 @@ class PinningConnector(TransferConnector):
     """Jobs own their sources and their destinations."""
 
     def _own(self, job: TransferJob) -> None:
-        device = self._device()
-        for block in job.device_blocks:
-            device.touch(block)
+        self._device().touch(job.device_blocks)
 
     def _disown(self, job: TransferJob) -> None:
         self._device().release(job.device_blocks)

@@ -86,8 +86,7 @@ class TransferConnector(Connector):
 
     def touch_matched(self, request: Request, num_computed_blocks: int) -> tuple[Block, ...]:
         matched = self.host.cache.run(request.prompt, num_computed_blocks)
-        for block in matched:
-            self.host.touch(block)
+        self.host.touch(matched)
         return tuple(matched)
 
     def release_matched(self, blocks: Sequence[Block]) -> None:
@@ -231,7 +230,8 @@ class TransferConnector(Connector):
             choice.request.stored = choice.cursor
         if not choice.pairs:
             return None
-        pairs = tuple([Pair(pair.source, self.host.take(), pair.key) for pair in choice.pairs])
+        taken = self.host.take(len(choice.pairs))
+        pairs = tuple([Pair(pair.source, block, pair.key) for pair, block in zip(choice.pairs, taken, strict=True)])
         job = self._new_job(Direction.STORE, self._store_for(choice.request), pairs)
         if choice.request is not None and job.request is not None:
             choice.request.jobs.add(job.id)
@@ -247,8 +247,7 @@ class TransferConnector(Connector):
         else:
             cache = self._device().cache
         intact = job.intact
-        for pair in intact:
-            cache.publish(pair.destination, pair.key)
+        cache.publish([(pair.destination, pair.key) for pair in intact])
         return 0 if job.direction is Direction.STORE else len(intact)
 
     def _failed(self, job: TransferJob, settled: Settled | None) -> ConnectorOutput:
