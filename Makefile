@@ -4,6 +4,7 @@
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
 #   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix
 #   make bugs-compare   some of them under a plain stateful test and a random walk (ARGS: which; minutes)
+#   make mutants    mutation testing of the control plane and the predicates, with mutmut (nightly; an hour of CPU)
 #   make recount    states and transitions counted again in Murphi (needs Debian's rumur and gcc)
 #   make check-all  the same as check with what is too large for every change (nightly)
 #   make lint types contracts    ruff; mypy and pyright; import-linter
@@ -28,6 +29,7 @@ BIN := $(VENV)/bin
 # finds it starts at once, and a change of a dependency makes a new environment.
 DEPENDENCIES := pyproject.toml constraints.txt
 STAMP := $(VENV)/ready-$(shell cat $(DEPENDENCIES) | sha256sum | cut -c 1-16)
+MUTANTS_STAMP := $(STAMP)-mutants
 VLLM_VENV := .venv-vllm
 VLLM_BIN := $(VLLM_VENV)/bin
 VLLM_STAMP := $(VLLM_VENV)/ready-$(shell cat pyproject.toml constraints-vllm.txt | sha256sum | cut -c 1-16)
@@ -40,7 +42,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: check test bugs bugs-compare recount gpu check-all setup lint types contracts clean
+.PHONY: check test bugs bugs-compare mutants recount gpu check-all setup lint types contracts clean
 
 check: $(STAMP)
 	@$(BIN)/kvproof check $(ARGS)
@@ -56,6 +58,9 @@ bugs: $(STAMP)
 
 bugs-compare: $(STAMP)
 	@$(BIN)/python -m tests.bugs.compare $(ARGS)
+
+mutants: $(MUTANTS_STAMP)
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 recount: $(STAMP)
 	@$(BIN)/python -m tests.recount $(ARGS)
@@ -90,6 +95,10 @@ $(STAMP):
 	@# torch alone first: an index of CPU-only wheels (PIP_ARGS) need not have the rest
 	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) "$(TORCH)"
 	@$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch $@
+
+$(MUTANTS_STAMP): $(STAMP)
+	@$(BIN)/python -m pip install --quiet -e '.[dev,mutants]'
 	@touch $@
 
 # vLLM's dependencies are those of a server, and not all of them: no torchvision, torchaudio, torchcodec. So all that is

@@ -53,7 +53,7 @@ from kvproof.cli import VERBS
         (("check", "--admission", "half"), "admission 'half' does not exist; use whole or partial"),
         (("check", "--reports", "mark"), "reports 'mark' does not exist; use per-job or marks"),
         (("check", "--require", "ledger"), "device 'ledger' cannot be required"),
-        (("check", "--known", "missing.txt"), "known file missing.txt cannot be opened (No such file or directory)"),
+        (("check", "--known", "missing.txt"), "known file missing.txt cannot be read"),
         (("check", "--json", "no/such/folder/report.json"), "cannot be written; name a file in a folder that exists"),
         (("check", "--json", "."), "cannot be written"),
         # contradictions

@@ -43,6 +43,8 @@ def test_a_prefix_is_found_on_the_device_first_and_then_on_the_host(serving: Mak
     assert admission.device_blocks == found.device_blocks
     assert tuple(pair.source for pair in admission.pairs) == found.host_blocks
     assert tuple(pair.destination for pair in admission.pairs) == admission.fresh
+    assert tuple(pair.key for pair in admission.pairs) == s.engine.requests[3].prompt[2:]
+    assert list(s.engine.jobs) == [admission.load]
     s.serve()
     assert s.engine.requests[3].phase is Phase.DONE
     assert s.ledger.misreads == []
@@ -190,6 +192,7 @@ def test_fencing_a_request_preempted_and_then_aborted_while_loading_ends(serving
     loading(s)
     s.engine.preempt(2)
     s.engine.abort(2)
+    assert s.engine.requests[2].returns is False
     s.drain()
     assert s.engine.requests[2].phase is Phase.DONE
 
@@ -327,10 +330,11 @@ def test_requests_that_make_no_sense_are_refused(serving: Make, discipline: Disc
 
 @both
 def test_requests_are_served_in_order_of_id_however_they_were_submitted(serving: Make, discipline: Discipline) -> None:
-    s = serving(discipline, 4, 4)
-    for request in (3, 1, 2):
-        s.submit(request, "xyz"[request - 1])
-    assert [share.request for share in s.runtime.schedule().plan.shares] == [1, 2, 3]
+    for submitted in ((3, 1, 2), (2, 1), (1, 3, 2)):
+        s = serving(discipline, 4, 4)
+        for request in submitted:
+            s.submit(request, "xyz"[request - 1])
+        assert [share.request for share in s.runtime.schedule().plan.shares] == sorted(submitted)
 
 
 @both
@@ -521,6 +525,18 @@ def test_with_a_window_a_request_may_be_longer_than_the_device(serving: Make, di
     assert s.ledger.misreads == []
     with pytest.raises(ValueError, match="request 2 needs 3 device blocks of 2: it cannot end"):
         s.submit(2, "abc")
+    with pytest.raises(ValueError, match="request 1 needs 2 device blocks of 1: it cannot end"):
+        serving(discipline, 1, 1, window=1).submit(1, "a", "bc")
+
+
+@both
+def test_only_who_waits_can_be_admitted(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4)
+    s.submit(1, "a")
+    assert s.engine.can_admit(1) is True
+    s.engine.admit(1)
+    assert s.engine.can_admit(1) is False
+    assert s.engine.can_admit(7) is False
 
 
 def test_a_window_needs_depth_1(serving: Make) -> None:

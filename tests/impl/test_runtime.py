@@ -14,7 +14,7 @@ from kvoffload.ids import Key
 from kvoffload.operations import Stream
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
-from kvoffload.step_report import StepReport
+from kvoffload.step_report import Finished, Launched, OutputHandled, Reported, StepReport
 
 MODES = [
     (discipline, store_mode, output_from, depth, reports)
@@ -115,6 +115,9 @@ def test_engine_and_device_must_agree_on_the_workers() -> None:
 def test_a_report_names_everything_that_an_iteration_did(discipline: Discipline) -> None:
     runtime = Runtime(Engine.create(Config(discipline, 2, 2)), Ledger.create(1, 2, 2, gated=False))
     runtime.engine.submit(0, keys("ab"), keys("ab"))
-    assert names_of(runtime.step()) == ["Admitted", "Launched"]
-    assert names_of(runtime.step()) == ["Reported", "OutputHandled", "Finished"]
+    launching = runtime.step()
+    assert names_of(launching) == ["Admitted", "Launched"]
+    assert launching.events[1] == Launched(launching.plan)
+    assert launching.plan is not None
+    assert runtime.step() == StepReport((Reported(0, (0,)), OutputHandled(0), Finished(0)), None)
     assert names_of(runtime.step()) == []

@@ -17,6 +17,7 @@ from kvspecs.property import LivenessProperty
 PINNING, FENCING = Contract("pinning"), Contract("fencing")
 AB = Scope(device_blocks=3, host_blocks=3, workers=1, prompts=("ab",), resets=3, losses=1)
 FULL = AB._replace(host_blocks=1)
+TWICE = AB._replace(prompts=("ab", "ab"))
 
 LAUNCHED = ('submit x "ab"', "admit x", "launch")
 HANDLED = (*LAUNCHED, "run w0 compute", "handle output")
@@ -56,6 +57,7 @@ CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refus
         ),
         pytest.param(DRAIN, PINNING, AB, (*LOST, "finish x"), True, id="only a lost report is missing"),
         pytest.param(DRAIN, PINNING, AB, (*LAUNCHED, "abort x"), False, id="a step still runs"),
+        pytest.param(DRAIN, PINNING, AB, LOST, False, id="a request still runs, although no report will come"),
         pytest.param(CONVERGE, PINNING, AB, HANDLED, False, id="pinning: a store is in flight"),
         pytest.param(CONVERGE, PINNING, AB, (*HANDLED, "run w0 store"), False, id="pinning: it is not reported"),
         pytest.param(
@@ -70,6 +72,17 @@ CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refus
         ),
         pytest.param(
             STORED, PINNING, FULL, (*HANDLED, "run w0 store", "report w0 job 0", "finish x"), True, id="it has ended"
+        ),
+        pytest.param(
+            STORED, PINNING, TWICE, (*HANDLED, 'submit y "ab"', "admit y"), True, id="another request stores its blocks"
+        ),
+        pytest.param(
+            STORED,
+            PINNING,
+            TWICE,
+            (*HANDLED, "run w0 store", "report w0 job 0", "finish x", 'submit y "ab"', "admit y"),
+            True,
+            id="the host has its blocks from another request",
         ),
         pytest.param(
             STORED,

@@ -325,6 +325,15 @@ STEPS = [
         request_is(stored=2),
         "the store of 'a' failed, and request 0 will not offer it again",
     ),
+    WrongStep(  # another request's store is on its way meanwhile, and has not failed
+        every_full_block_is_stored_or_refused.PASSED_OVER,
+        PINNING,
+        Scope(device_blocks=4, host_blocks=4, workers=1, prompts=("ab", "cd"), failures=1),
+        (*HANDLED, 'submit y "cd"', "admit y", "launch", "run w0 store, which fails"),
+        act.Report(0, 0),
+        request_is(stored=1),
+        "the store of 'a' failed, and request 0 will not offer it again",
+    ),
 ]
 
 
