@@ -244,7 +244,7 @@ def _miscounted(command: Command, books: Books) -> Divergence | None:
         found = None if pool is None else _pool(tier, pool)
         if found is not None:
             return found
-    owners = Counter(block for _, table in books.tables for block in table)
+    owners = Counter([block for _, table in books.tables for block in table])
     for block, count in owners.items():
         if books.device is not None and books.device.refs[block] < count and block not in books.device.permanent:
             return _divergence(
@@ -258,6 +258,9 @@ def _miscounted(command: Command, books: Books) -> Divergence | None:
 
 
 def _pool(tier: str, pool: Pool) -> Divergence | None:
+    unowned = [block for block, count in enumerate(pool.refs) if not count and block not in pool.permanent]
+    if min(pool.refs, default=0) >= 0 and sorted(pool.free) == unowned:
+        return None  # as nearly always: asked after every command
     queued = Counter(pool.free)
     for block, count in enumerate(pool.refs):
         if block in pool.permanent:

@@ -161,7 +161,8 @@ class Prefixes:
 
 
 class Engine:
-    """One Scheduler with its workers. `requests` has every request that was submitted, by number."""
+    """One Scheduler with its workers. `requests` has every request that was submitted, by number; `live` those of which
+    it is not known yet that they have ended."""
 
     def __init__(self, connector: str, extra: Mapping[str, Any], setting: Setting, workers: Workers) -> None:
         scope = self.scope = setting.scope
@@ -182,6 +183,7 @@ class Engine:
         self.aggregator = KVOutputAggregator.from_connector(self.scheduler.connector, scope.workers)
         self.names = Prefixes()
         self.requests: dict[int, Request] = {}
+        self.live: dict[int, Request] = {}
         self.prefixes: dict[int, list[int]] = {}
         self.awaited: deque[Launched] = deque()
 
@@ -200,7 +202,7 @@ class Engine:
             arrival_time=float(number),
             block_hasher=self.built.hasher,
         )
-        self.requests[number] = request
+        self.requests[number] = self.live[number] = request
         self.prefixes[number] = self.names.of((*tokens, *map(sampled, range(decoded + self.depth))))
         self.scheduler.add_request(request)
 
@@ -208,7 +210,9 @@ class Engine:
         self.scheduler.finish_requests(str(number), RequestStatus.FINISHED_ABORTED)
 
     def unfinished(self) -> tuple[int, ...]:
-        return tuple([number for number, request in self.requests.items() if not request.is_finished()])
+        for number in [number for number, request in self.live.items() if request.is_finished()]:
+            del self.live[number]
+        return tuple(self.live)
 
     def holders(self) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Requests that the scheduler knows, with their device blocks; those too that ended and still hold some."""

@@ -13,11 +13,15 @@ from typing import Any
 from kvproof.obligations.watched import Pool, Unreadable
 
 
+_GONE = object()
+
+
 def read(owner: Any, *names: str) -> Any:
     """The first of these attributes that there is. Raises Unreadable."""
     for name in names:
-        if hasattr(owner, name):
-            return getattr(owner, name)
+        found = getattr(owner, name, _GONE)
+        if found is not _GONE:
+            return found
     raise Unreadable(f"{type(owner).__module__}.{type(owner).__name__} has no {' and no '.join(names)} in this vllm")
 
 
@@ -35,8 +39,10 @@ def pool(block_pool: Any) -> Pool:
 
 def chunks_of(manager: Any) -> Iterator[tuple[bytes, int, int]]:
     """(offload key, chunk, reference count) of everything in a CPUOffloadingManager's tier; -1: not ready yet."""
-    for key, status in read(read(manager, "_policy"), "chunks", "blocks").items():
-        yield key, read(status, "chunk_id", "block_id"), status.ref_cnt
+    chunks = read(read(manager, "_policy"), "chunks", "blocks")
+    name = "chunk_id" if chunks and hasattr(next(iter(chunks.values())), "chunk_id") else "block_id"
+    for key, status in chunks.items():
+        yield key, read(status, name), status.ref_cnt
 
 
 def capacity(manager: Any) -> int:

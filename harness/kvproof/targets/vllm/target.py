@@ -35,6 +35,7 @@ class ConnectorTarget(StepTarget):
         self.workers = Workers(scope.workers, scope.device_blocks + 1, self.host_blocks(setting), TOKENS_PER_BLOCK)
         self.engine = Engine(self.connector, self.extra(setting), setting, self.workers)
         self.keys: dict[bytes, tuple[int, ...]] = {}
+        self.keyed: dict[int, int] = {}
         self.deferred: set[int] = set()
         self.resets_left = scope.resets
         self.connected(setting)
@@ -180,19 +181,27 @@ class ConnectorTarget(StepTarget):
 
     def books(self) -> Books:
         engine = self.engine
-        for number, request in engine.requests.items():
-            known = request.block_hashes
-            for index in range(len(known)):
-                start = index * TOKENS_PER_BLOCK
-                names = engine.prefixes[number][start : start + TOKENS_PER_BLOCK]
-                self.keys.setdefault(bytes(known[index]), tuple(names))
+        self._name_keys()
         host, published = self.host()
+        unfinished = engine.unfinished()
         return Books(
             device=private.pool(engine.scheduler.kv_cache_manager.block_pool),
             host=host,
             tables=tuple(engine.holders()),
-            unfinished=engine.unfinished(),
+            unfinished=unfinished,
             busy=engine.scheduler.has_requests(),
             published=published,
-            deferred=tuple(sorted(self.deferred.intersection(engine.unfinished()))),
+            deferred=tuple(sorted(self.deferred.intersection(unfinished))),
         )
+
+    def _name_keys(self) -> None:
+        """Which prefixes the hashes stand for that vLLM has given to blocks since the last call."""
+        for number, request in self.engine.requests.items():
+            known, done = request.block_hashes, self.keyed.get(number, 0)
+            if len(known) == done:
+                continue
+            for index in range(done, len(known)):
+                start = index * TOKENS_PER_BLOCK
+                names = self.engine.prefixes[number][start : start + TOKENS_PER_BLOCK]
+                self.keys.setdefault(bytes(known[index]), tuple(names))
+            self.keyed[number] = len(known)
