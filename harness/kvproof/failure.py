@@ -28,6 +28,8 @@ class Failure:
     rule          the rule's file in this repository; source: where the rule comes from, such as "vLLM PR 39726"
     next_danger   what this may lead to, or None
     cause         what makes two violations the same: stable words, without block ids, counts or addresses
+    fault         the verb of a fault that it takes and that the target's contract with its environment excludes: then
+                  it is about robustness, and no violation; mostly empty
     contract      that the target was held to, where it is not the job's own: an engine may take modes in turn
     minimal       "shortest" if no shorter command sequence fails, "shrunk" if it was only made shorter
     """
@@ -51,6 +53,7 @@ class Failure:
     minimal: Minimal = ""
     device: str = ""
     contract: Contract | None = None
+    fault: str = ""
 
     @cached_property
     def fingerprint(self) -> str:

@@ -76,6 +76,13 @@ class Job:
         return " ".join(word for word in (title, device, self.scope_name, self.discipline) if word)
 
 
+def reading_of(job: Job) -> str:
+    """How the job wants a reset read that answered False, by its option `reading`; empty: as its target says."""
+    reading = job.options.get("reading", "")
+    assert isinstance(reading, str)
+    return reading
+
+
 class Engine(Protocol):
     """An engine of checking."""
 

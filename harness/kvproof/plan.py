@@ -258,6 +258,21 @@ ROWS: tuple[Row, ...] = (
         exhaustive=False,
         seconds={f"{FUZZED} pinning": 3.0, f"{FUZZED} fencing": 3.0},
     ),
+    *(
+        Row(
+            title,
+            TARGET,
+            "robustness",
+            (),
+            check={},
+            foreign_reason="",
+            watched=both("serving"),
+            options={"fault": fault},
+            exhaustive=False,
+            seconds={f"serving {discipline}": 5.0 for discipline in DISCIPLINES},
+        )
+        for title, fault in (("lost reports", "lose_report"), ("doubled reports", "duplicate_report"))
+    ),
     Row(
         "search",
         TARGET,
@@ -317,6 +332,8 @@ class Selection:
     nightly      also what is too large for every change
     patience_s   how long one call of the target may take; None: as the target says, or 10
     require      a device whose absence is an error; empty: none
+    beyond_contract  also the faults that the target's contract with its environment excludes
+    reading      of a reset that answered False; empty: as the target declares
     """
 
     target: str = OURS
@@ -335,6 +352,8 @@ class Selection:
     nightly: bool = False
     require: str = ""
     known: tuple[str, ...] = ()
+    beyond_contract: bool = False
+    reading: str = ""
 
     @property
     def whole(self) -> bool:
@@ -391,6 +410,8 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
     for row in rows:
         if selection.engines and row.engine not in selection.engines:
             continue
+        if row.engine == "robustness" and not _declared(row, selection):
+            continue
         if selection.scope is not None and _left_out(row, selection):
             continue
         wanted, reason = _devices(row, selection)
@@ -413,6 +434,11 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
         if all(not cell.jobs and not cell.skipped for cell in cells.values()):
             continue
         yield PlannedRow(row, _title(row, selection), cells)
+
+
+def _declared(row: Row, selection: Selection) -> bool:
+    """Whether faults beyond the contract were asked for, and the target declares that there is this one."""
+    return selection.beyond_contract and row.options["fault"] in load(selection.target).beyond
 
 
 def _left_out(row: Row, selection: Selection) -> bool:
@@ -469,7 +495,7 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
                 seed=selection.seed,
                 patience_s=selection.patience_s,
                 device=device,
-                options={**row.options, "known": selection.known},
+                options={**row.options, "known": selection.known, "reading": selection.reading},
                 title=_title(row, selection),
             )
 

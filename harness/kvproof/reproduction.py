@@ -34,7 +34,7 @@ def reproduce(trace: str | Path, *, target: str | None = None, device: str | Non
     if reason:
         raise ValueError(reason)
     machine = Machine(read.contract, read.scope)
-    open_target = opener(name, on, machine)
+    open_target = opener(name, on, machine, read.reading)
     if may_die(name) and not here:
         run = told_apart(machine, open_target, read.commands)
     else:

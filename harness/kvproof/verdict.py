@@ -24,6 +24,8 @@ class Verdict(StrEnum):
     """The check itself failed."""
     SKIPPED = "SKIPPED"
     """Not run, with the reason."""
+    FRAGILE = "FRAGILE"
+    """A fault that the target's contract with its environment excludes breaks a property: robustness, no violation."""
     KNOWN = "KNOWN"
     """A violation that `--known` lists."""
     FIXED = "FIXED"
@@ -41,6 +43,7 @@ _SEVERITY: tuple[Verdict, ...] = (
     Verdict.ERROR,
     Verdict.COUNTEREXAMPLE_TO_INDUCTION,
     Verdict.UNDETERMINED,
+    Verdict.FRAGILE,
     Verdict.KNOWN,
     Verdict.PASSED,
     Verdict.PROVED,
@@ -96,7 +99,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 def overall(results: Iterable[Result]) -> Verdict:
     """The verdict of a whole run: what is not green as it is; PROVED only if everything that ran is proved."""
     verdict = worst(result.verdict for result in results)
-    return Verdict.PASSED if verdict in (Verdict.KNOWN, Verdict.FIXED) else verdict
+    return Verdict.PASSED if verdict in (Verdict.FRAGILE, Verdict.KNOWN, Verdict.FIXED) else verdict
 
 
 def exit_status(results: Iterable[Result]) -> int:

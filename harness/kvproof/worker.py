@@ -10,6 +10,7 @@ from typing import Protocol
 from kvproof.engines import apart
 from kvproof.engines.apart import may_die
 from kvproof.job import Job, load_engine
+from kvproof.obligations.watched import Unreadable
 from kvproof.targets.guarded import watch
 from kvproof.verdict import Result, Verdict
 
@@ -31,8 +32,8 @@ def work(job: Job, results: Connection, stop: Flag) -> None:
 
 
 def outcome(job: Job, progress: Callable[[str], None], stop: Flag) -> Result:
-    """The engine's result, or ERROR with the traceback in its detail if the engine raises. Code that is not ours runs
-    in a child of this process."""
+    """The engine's result, or ERROR if the engine raises: with one sentence where an adapter does not know the engine
+    that it drives, else with the traceback in its detail. Code that is not ours runs in a child of this process."""
     started = time.monotonic()
     deadline = None if job.budget_s is None else started + job.budget_s
 
@@ -50,6 +51,8 @@ def outcome(job: Job, progress: Callable[[str], None], stop: Flag) -> Result:
 def _result(job: Job, started: float, run: Callable[[], Result]) -> Result:
     try:
         return run()
+    except Unreadable as error:
+        return job.result(Verdict.ERROR, time.monotonic() - started, detail=str(error))
     except BaseException as error:  # noqa: BLE001 (also SystemExit, which a target may raise: it is reported as ERROR)
         frames = traceback.extract_tb(error.__traceback__)
         where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""

@@ -53,6 +53,18 @@ from kvproof.cli import VERBS
         (("check", "--admission", "half"), "admission 'half' does not exist; use whole or partial"),
         (("check", "--reports", "mark"), "reports 'mark' does not exist; use per-job or marks"),
         (("check", "--require", "ledger"), "device 'ledger' cannot be required"),
+        (("check", "--reset-reading", "loose"), "reset-reading 'loose' does not exist; use lenient or strict"),
+        (
+            ("check", "--reset-reading", "strict"),
+            "target kvoffload is held to the machine, which reads a False strictly",
+        ),
+        (
+            ("search", "--target", "engine.py:Engine", "--reset-reading", "lenient"),
+            "target engine.py:Engine is held to",
+        ),
+        (("check", "--beyond-contract"), "target kvoffload promises to survive every fault that there is"),
+        (("fuzz", "--target", "engine.py:Engine", "--beyond-contract"), "target engine.py:Engine declares no fault"),
+        (("explore", "--beyond-contract"), "there is no flag or name --beyond-contract"),
         (("check", "--known", "missing.txt"), "known file missing.txt cannot be read"),
         (("check", "--json", "no/such/folder/report.json"), "cannot be written; name a file in a folder that exists"),
         (("check", "--json", "."), "cannot be written"),

@@ -1,6 +1,7 @@
 """Each obligation can be broken, and is then named: an engine that does nothing, with books that are made to order."""
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -26,6 +27,7 @@ class Idle:
     exact = False
     watched = True
     copies_own_blocks = True
+    reading = "lenient"
 
     def __init__(
         self, shown: Books = SOUND, told: Outcome = NOTHING, do: Callable[[Workers], None] | None = None
@@ -163,3 +165,60 @@ def test_an_adapter_that_does_not_know_the_engine_is_no_violation() -> None:
 def test_a_run_leaves_out_what_cannot_be_given() -> None:
     run = run_of_watched(Idle(REST, Answer("so")), (Command("abort", (0,)), SCHEDULE, DRAIN), lambda: False)
     assert run == (3, (NOT_POSSIBLE, "so", "0 steps"), None)
+
+
+class TestReadingOfAResetThatAnsweredFalse:
+    """One request holds block 1, which was computed before the weights changed; the host serves what it always did."""
+
+    def judged(self, reading: str, shown: Books) -> Judged:
+        def written(workers: Workers) -> None:
+            if not workers.ranks[0].ran:
+                for worker, rank in enumerate(workers.ranks):
+                    workers.launch(worker, (Share(0, (1,), 0, 1, [5]),))
+                    workers.run(worker, "compute")
+                    rank.host[1] = list(rank.device[1])
+
+        target = Idle(shown, Answer(False), written)
+        target.reading = reading
+        return Judged(target)
+
+    def test_lenient_promises_nothing(self) -> None:
+        judged = self.judged("lenient", SOUND._replace(published=((1, (5,)),)))
+        assert [judged.perform(command)[1] for command in (SCHEDULE, INVALIDATE, SCHEDULE)] == [None] * 3
+
+    def test_strict_what_can_be_hit_is_gone(self) -> None:
+        judged = self.judged("strict", SOUND._replace(published=((1, (5,)),)))
+        assert judged.perform(SCHEDULE)[1] is None
+        found = judged.perform(INVALIDATE)[1]
+        assert found is not None
+        assert found.property == "false-reset-serves-nothing-old"
+        assert self.judged("strict", SOUND._replace(published=((1, (5,)),))).perform(RESET)[1] is None
+
+    def test_strict_who_was_running_goes_on_and_others_read_nothing_of_it(self) -> None:
+        for request, name in ((0, None), (1, "false-reset-serves-nothing-old")):
+            judged = self.judged("strict", SOUND)
+            assert [judged.perform(command)[1] for command in (SCHEDULE, INVALIDATE)] == [None, None]
+            workers = judged.target.workers
+            workers.launch(0, (Share(request, (1,), 1, 1, [5]),))
+            workers.run(0, "compute")
+            found = judged.perform(SCHEDULE)[1]
+            assert (found and found.property) == name
+
+    def test_strict_who_lost_its_blocks_begins_anew(self) -> None:
+        judged = self.judged("strict", SOUND)
+        assert [judged.perform(command)[1] for command in (SCHEDULE, INVALIDATE)] == [None, None]
+        assert judged.target.workers.survivors == {0: 0}
+        cast(Idle, judged.target).shown = REST
+        judged.perform(SCHEDULE)
+        assert judged.target.workers.survivors == {}
+
+    def test_strict_what_a_true_one_had_promised_keeps_its_name(self) -> None:
+        judged = self.judged("strict", SOUND)
+        cast(Idle, judged.target).told = Answer(True)
+        assert judged.perform(INVALIDATE)[1] is None
+        workers = judged.target.workers
+        workers.launch(0, (Share(1, (1,), 1, 1, [5]),))
+        workers.run(0, "compute")
+        found = judged.perform(SCHEDULE)[1]
+        assert found is not None
+        assert found.property == "true-reset-serves-nothing-old"

@@ -1,18 +1,24 @@
 """fuzz, search, replay and shrink on watched targets: verdicts, and traces that run again."""
 
 import dataclasses
+from multiprocessing.sharedctypes import RawValue
 from typing import Any
 
+import pytest
+
 from kvmodel.contract import Contract
-from kvproof.engines import fuzz, replay, search, shrink
+from kvproof.engines import fuzz, replay, robustness, search, shrink
+from kvproof.failure import fingerprint
 from kvproof.job import Job
 from kvproof.obligations.watched import Books, Pool, Unreadable
 from kvproof.obligations.workers import Workers
+from kvproof.report.failure_text import failure_text
 from kvproof.scopes import SCOPES
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import Answer, Outcome
 from kvproof.trace.trace import Trace
-from kvproof.verdict import Verdict
+from kvproof.verdict import Verdict, exit_status
+from kvproof.worker import outcome
 
 FENCING = Contract("fencing")
 
@@ -119,8 +125,90 @@ def test_a_trace_is_replayed_and_shrunk_and_fixed_on_another_engine() -> None:
     assert run(shrink, job(Sound, "shrink", trace=dataclasses.replace(trace))).verdict is Verdict.FIXED
 
 
-def test_an_engine_that_the_adapter_does_not_know_is_an_error_that_names_what_is_missing() -> None:
-    for engine, name in ((fuzz, "fuzz"), (search, "search")):
-        result = run(engine, job(Newer, name))
-        assert result.verdict is Verdict.ERROR
-        assert result.detail.startswith("BlockPool has no free_block_queue in this version")
+class NeverOpened(Sound):
+    """Another one, which shows before the first command."""
+
+    def __init__(self, setting: object) -> None:
+        raise Unreadable("Scheduler takes no block_size in this version")
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (Newer, "BlockPool has no free_block_queue in this version"),
+        (NeverOpened, "Scheduler takes no block_size in this version"),
+    ],
+)
+def test_an_engine_that_the_adapter_does_not_know_is_an_error_that_names_what_is_missing(
+    target: type, words: str
+) -> None:
+    trace = Trace(FENCING, SCOPES["s1"], "s1", "", SHORTEST, Verdict.REFUTED, None, "fuzz")
+    for name in ("fuzz", "search", "replay", "shrink"):
+        result = outcome(job(target, name, trace=trace), lambda text: None, RawValue("b", 0))
+        assert (result.verdict, result.detail) == (Verdict.ERROR, words)
+
+
+class Fragile(Sound):
+    """Dies of a schedule after a report that came twice; the abort after a lost one does nothing."""
+
+    beyond = frozenset({"duplicate_report", "lose_report"})
+
+    def __init__(self, setting: object) -> None:
+        super().__init__(setting)
+        self.doubled = False
+
+    def faults(self) -> list[Command]:
+        return [DOUBLED, Command("lose_report", (0, 7))] if self.held else []
+
+    def perform(self, command: Command) -> Outcome:
+        self.doubled |= command == DOUBLED
+        if command.verb == "schedule" and self.doubled:
+            raise KeyError("job 7")
+        if command.verb in self.beyond:
+            return Answer()
+        return super().perform(command)
+
+
+class Both(Fragile):
+    """Dies of every third abort too, whatever was reported."""
+
+    def __init__(self, setting: object) -> None:
+        super().__init__(setting)
+        self.aborts = 0
+
+    def perform(self, command: Command) -> Outcome:
+        self.aborts += command.verb == "abort"
+        if self.aborts == 3:
+            raise ValueError("enough")
+        return super().perform(command)
+
+
+DOUBLED = Command("duplicate_report", (0, 7))
+DEADLY = (Command("schedule"), DOUBLED, Command("abort", (0,)), Command("schedule"))
+
+
+def test_what_breaks_after_an_excluded_fault_is_about_robustness() -> None:
+    found = run(robustness, job(Fragile, "robustness", fault="duplicate_report", commands=300))
+    assert (found.verdict, exit_status([found])) == (Verdict.FRAGILE, 0)
+    assert (found.failure.commands, found.failure.fault) == (DEADLY, "duplicate_report")
+    assert "of them with a fault" in found.detail
+    violation = fingerprint(found.failure.property, found.failure.target, found.failure.cause[:-2])
+    assert found.failure.fingerprint != violation
+    survived = run(robustness, job(Fragile, "robustness", fault="lose_report", commands=300))
+    assert (survived.verdict, survived.failure) == (Verdict.PASSED, None)
+    assert run(fuzz, job(Fragile, "fuzz")).verdict is Verdict.PASSED
+
+
+def test_what_breaks_without_the_fault_too_is_left_to_fuzz() -> None:
+    found = run(robustness, job(Both, "robustness", fault="lose_report", commands=600))
+    assert (found.verdict, found.failure) == (Verdict.PASSED, None)
+    assert run(fuzz, job(Both, "fuzz", watched=600)).verdict is Verdict.REFUTED
+
+
+def test_a_trace_with_an_excluded_fault_is_judged_as_one() -> None:
+    trace = Trace(FENCING, SCOPES["s1"], "s1", "", (Command("submit", (0,)), *DEADLY), Verdict.FRAGILE, None, "fuzz")
+    replayed = run(replay, job(Fragile, "replay", trace=trace))
+    assert (replayed.verdict, replayed.failure.fault) == (Verdict.FRAGILE, "duplicate_report")
+    shorter = run(shrink, job(Fragile, "shrink", trace=trace))
+    assert (shorter.verdict, shorter.failure.commands) == (Verdict.FRAGILE, DEADLY)
+    assert failure_text(shorter.failure).splitlines()[0].startswith("FRAGILE work-remaining")

@@ -1,5 +1,6 @@
 """Traces survive a round trip, and no file whatsoever does more than raise BadTrace."""
 
+import dataclasses
 import json
 import os
 from contextlib import suppress
@@ -78,6 +79,12 @@ def test_a_file_from_before_a_mode_existed_has_its_default() -> None:
     assert read.contract.depth == 1
     assert read.scope.lookups is False
     assert read.scope.tiers == ("all",)
+
+
+def test_how_a_false_is_read_is_written_where_the_run_said_it() -> None:
+    assert "reading" not in json.loads(itf.to_text(trace()))["#meta"]["kvproof"]
+    strict = dataclasses.replace(trace(), reading="strict")
+    assert itf.from_bytes(itf.to_text(strict).encode(), "it") == strict
 
 
 def test_a_reset_names_its_tiers_or_means_all() -> None:
@@ -177,6 +184,10 @@ ABOUT = "#meta/kvproof"
         (changed(f"{ABOUT}/schema", "1"), "has schema '1', and not a number"),
         (changed(f"{ABOUT}/schema", True), "has schema True"),
         (changed(f"{ABOUT}/seed", -1), "has seed -1"),
+        (
+            changed(f"{ABOUT}/reading", "loose"),
+            "has reading 'loose', which does not exist; it is one of lenient, strict",
+        ),
         (changed(f"{ABOUT}/seed", 1.5), "has seed 1.5"),
         (changed(f"{ABOUT}/seed", 2**64), "has seed 18446744073709551616"),
         (changed(f"{ABOUT}/target", None), "has target None"),

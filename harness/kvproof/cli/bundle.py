@@ -39,7 +39,7 @@ def verdict_json(result: Result, failure: Failure, commit: str) -> str:
     """One failure for machines: what its report says, as data."""
     about = {
         "schema": SCHEMA,
-        "verdict": str(Verdict.REFUTED),
+        "verdict": str(Verdict.FRAGILE if failure.fault else Verdict.REFUTED),
         "id": failure.fingerprint,
         "property": failure.property,
         "sentence": failure.sentence,

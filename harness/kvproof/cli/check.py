@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from kvproof.cli.flags import Parser, add_patience, add_selection, selection
+from kvproof.cli.flags import Parser, add_beyond_contract, add_patience, add_selection, add_watched, selection
 from kvproof.cli.planned import run_planned
 from kvproof.usage import BadUsage
 
@@ -14,6 +14,8 @@ def run(arguments: Sequence[str]) -> int:
     parser = Parser("check", "Run every engine at its planned scopes, both disciplines, and print one screen.")
     add_selection(parser)
     add_patience(parser)
+    add_watched(parser)
+    add_beyond_contract(parser)
     parser.add_argument("--all", action="store_true", help="also what is too large for every change (nightly)")
     parser.add_argument("--require", metavar="DEVICE", help="an error, and not SKIPPED, where this device is missing")
     parsed = parser.read(arguments)

@@ -13,6 +13,8 @@ from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
 from kvproof.budget import parse_budget, parse_time
 from kvproof.known import read_known
+from kvproof.obligations.runs import is_watched
+from kvproof.obligations.watched import READINGS
 from kvproof.plan import Selection
 from kvproof.report.json_report import check_destination
 from kvproof.scopes import parse_scope
@@ -161,6 +163,22 @@ def add_selection(parser: Parser) -> None:
     add("--known", metavar="FILE", action=_Once, help="violations that are known, one id a line")
 
 
+def add_watched(parser: Parser) -> None:
+    """--reset-reading."""
+    _add_choice(
+        parser, "reset-reading", READINGS, "what a reset promises that answered False (else as the target declares)"
+    )
+
+
+def add_beyond_contract(parser: Parser) -> None:
+    """--beyond-contract."""
+    parser.add_argument(
+        "--beyond-contract",
+        action="store_true",
+        help="also faults that the target's contract with its environment excludes: robustness, and no violations",
+    )
+
+
 def add_proof(parser: Parser) -> None:
     """The flags of prove: it works for all sizes, so that there is no scope, and on no target."""
     add = parser.add_argument
@@ -198,7 +216,34 @@ def selection(arguments: argparse.Namespace, engines: tuple[str, ...] = ()) -> S
         seed=arguments.seed,
         patience_s=getattr(arguments, "patience", None),
         known=tuple(read_known(Path(arguments.known))) if arguments.known else (),
+        beyond_contract=_beyond_contract(target, arguments),
+        reading=_reading(target, arguments),
     )
+
+
+def _beyond_contract(target: str, arguments: argparse.Namespace) -> bool:
+    """Whether faults beyond the contract are asked for. Raises BadUsage where the target declares none."""
+    wanted: bool = getattr(arguments, "beyond_contract", False)
+    if wanted and is_ours(target):
+        raise BadUsage(
+            f"--beyond-contract: target {target} promises to survive every fault that there is, and is given them all"
+        )
+    if wanted and not getattr(load(target), "beyond", None):
+        raise BadUsage(
+            f"--beyond-contract: target {target} declares no fault that its contract with its environment excludes"
+        )
+    return wanted
+
+
+def _reading(target: str, arguments: argparse.Namespace) -> str:
+    """How a False is to be read. Raises BadUsage for a target that is held to the machine, which says it itself."""
+    reading: str | None = getattr(arguments, "reset_reading", None)
+    if reading is not None and (is_ours(target) or not is_watched(load(target))):
+        raise BadUsage(
+            f"--reset-reading: target {target} is held to the machine, which reads a False strictly; the flag is for "
+            "targets that are held to their obligations"
+        )
+    return reading or ""
 
 
 def target_and_device(arguments: argparse.Namespace) -> tuple[str, str]:

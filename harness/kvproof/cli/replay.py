@@ -51,8 +51,8 @@ def _pruned(path: Path) -> str:
 
 
 def _against(trace: Trace, result: Result) -> Result:
-    """The result, FIXED where the trace was a violation and is none any more."""
-    if trace.verdict is Verdict.REFUTED and result.verdict is Verdict.PASSED:
+    """The result, FIXED where the trace broke something and does not any more."""
+    if trace.verdict in (Verdict.REFUTED, Verdict.FRAGILE) and result.verdict is Verdict.PASSED:
         detail = f"{trace.property or 'the violation'} does not occur any more"
         return dataclasses.replace(result, verdict=Verdict.FIXED, detail=detail)
     return result

@@ -65,7 +65,7 @@ def _job(engine: str, trace: Trace, target: str, device: str, patience_s: float 
         seed=trace.seed,
         patience_s=patience_s,
         device=device,
-        options={"trace": dataclasses.replace(trace, target=target, device=device)},
+        options={"trace": dataclasses.replace(trace, target=target, device=device), "reading": trace.reading},
     )
 
 

@@ -10,6 +10,7 @@ ENGINES: Mapping[str, Engine | str] = {
     "conform": "kvproof.engines.conform:run",
     "search": "kvproof.engines.search:run",
     "fuzz": "kvproof.engines.fuzz:run",
+    "robustness": "kvproof.engines.robustness:run",
     "soak": "kvproof.engines.soak:run",
     "replay": "kvproof.engines.replay:run",
     "tell": "kvproof.engines.tell:run",

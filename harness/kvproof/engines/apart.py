@@ -14,8 +14,9 @@ from kvmodel import Machine
 from kvproof.child import in_child
 from kvproof.engines.run_of import Open, RunOf, failure_of, run_of
 from kvproof.engines.shrink import Given, anything, shrunk
+from kvproof.engines.verdict_of import verdict_of
 from kvproof.failure import Minimal
-from kvproof.job import Cut, Job, Progress, load_engine
+from kvproof.job import Cut, Job, Progress, load_engine, reading_of
 from kvproof.search.modes import Variant, with_modes
 from kvproof.targets import guarded
 from kvproof.targets.command import Command
@@ -117,7 +118,7 @@ def _reached(commands: Sequence[Command], performed: Sequence[Command]) -> int:
 
 def _post_mortem(job: Job, death: Crashed, begun: Begun, progress: Progress, cut: Cut, started: float) -> Result:
     machine = Machine(begun.setting.contract, begun.setting.scope)
-    open_target = opener(job.target, job.device, machine)
+    open_target = opener(job.target, job.device, machine, reading_of(job))
     if job.engine == "tell":
         return _told(job, death, begun, progress, cut)
     found = crashed(begun.commands[-1] if begun.commands else None, death)
@@ -147,7 +148,8 @@ def _post_mortem(job: Job, death: Crashed, begun: Begun, progress: Progress, cut
     failure = failure_of(
         variant, job.target, job.engine, job.device, commands, run.divergence or found, run.notes, minimal, remark
     )
-    return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure)
+    verdict, failure = verdict_of(job, failure)
+    return job.result(verdict, time.monotonic() - started, failure=failure)
 
 
 def _told(job: Job, death: Crashed, begun: Begun, progress: Progress, cut: Cut) -> Result:

@@ -4,7 +4,8 @@ import time
 
 from kvmodel import Machine
 from kvproof.engines.run_of import failure_of, run_of
-from kvproof.job import Cut, Job, Progress
+from kvproof.engines.verdict_of import verdict_of
+from kvproof.job import Cut, Job, Progress, reading_of
 from kvproof.search.modes import Variant
 from kvproof.targets.open_for import not_taken, opener
 from kvproof.trace.trace import Trace
@@ -29,7 +30,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         progress(f"{done:,} of {len(trace.commands):,} commands")
         return cut()
 
-    run = run_of(machine, opener(job.target, job.device, machine), trace.commands, counted)
+    run = run_of(machine, opener(job.target, job.device, machine, reading_of(job)), trace.commands, counted)
     seconds = time.monotonic() - started
     counts = {"commands": run.done, "planned_commands": len(trace.commands)}
     if run.divergence is not None:
@@ -37,7 +38,8 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
             Variant(job.scope_name, job.scope, job.contract),
             job.target, job.engine, job.device, trace.commands[: run.done], run.divergence, run.notes, "",
         )  # fmt: skip
-        return job.result(Verdict.REFUTED, seconds, failure=failure, counts=counts)
+        verdict, failure = verdict_of(job, failure)
+        return job.result(verdict, seconds, failure=failure, counts=counts)
     if run.beyond:
         return job.result(Verdict.ERROR, seconds, detail=run.beyond, counts=counts)
     if run.done < len(trace.commands):

@@ -5,10 +5,9 @@ import time
 from kvmodel import Contract, Machine
 from kvproof.engines.run_of import failure_of, run_of
 from kvproof.failure import Failure, fingerprint
-from kvproof.job import Cut, Job, Progress
+from kvproof.job import Cut, Job, Progress, reading_of
 from kvproof.obligations.runs import is_watched
 from kvproof.obligations.search import Commands, Digesting, Searching
-from kvproof.obligations.watched import Unreadable
 from kvproof.search.modes import Variant
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.open_for import opener
@@ -35,12 +34,10 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     turns = getattr(target_class, "turns", lambda contract: [contract])(job.contract)
     for contract in turns:
         searching = Searching(
-            opener(job.target, job.device, Machine(contract, job.scope)), lambda found: _known(job, found, known)
+            opener(job.target, job.device, Machine(contract, job.scope), reading_of(job)),
+            lambda found: _known(job, found, known),
         )
-        try:
-            searched = searching.run(longest, cut, progress)
-        except Unreadable as error:
-            return job.result(Verdict.ERROR, time.monotonic() - started, detail=str(error))
+        searched = searching.run(longest, cut, progress)
         states += searched.states
         counts["sequences"] += searched.sequences
         for commands in searched.passed.values():
@@ -71,7 +68,7 @@ def _modes(contract: Contract) -> str:
 def _failure(job: Job, contract: Contract, commands: Commands) -> Failure:
     """The same commands once more, with what each of them did."""
     machine = Machine(contract, job.scope)
-    run = run_of(machine, opener(job.target, job.device, machine), commands, lambda: False)
+    run = run_of(machine, opener(job.target, job.device, machine, reading_of(job)), commands, lambda: False)
     assert run.divergence is not None
     variant = Variant("+".join(filter(None, (job.scope_name, _modes(contract)))), job.scope, contract)
     return failure_of(variant, job.target, job.engine, job.device, commands, run.divergence, run.notes, "shortest")

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from kvmodel import Machine, State
 from kvproof.engines.run_of import Open, RunOf, failure_of, run_of
+from kvproof.engines.verdict_of import verdict_of
 from kvproof.failure import Minimal, fingerprint
-from kvproof.job import Cut, Job, Progress
+from kvproof.job import Cut, Job, Progress, reading_of
 from kvproof.obligations.runs import is_watched
 from kvproof.scopes import name_of
 from kvproof.search.modes import Variant
@@ -131,7 +132,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         return job.result(Verdict.ERROR, 0.0, detail=reason)
 
     def open_at(machine: Machine) -> Open:
-        return opener(job.target, job.device, machine)
+        return opener(job.target, job.device, machine, reading_of(job))
 
     machine = Machine(job.contract, job.scope)
     whole = run_of(machine, open_at(machine), trace.commands, cut)
@@ -147,4 +148,5 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         found.run.notes, found.minimal,
     )  # fmt: skip
     detail = "cut short, so that it might be smaller" if cut() else ""
-    return job.result(Verdict.REFUTED, time.monotonic() - began, failure=failure, detail=detail)
+    verdict, failure = verdict_of(job, failure)
+    return job.result(verdict, time.monotonic() - began, failure=failure, detail=detail)

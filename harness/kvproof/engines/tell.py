@@ -5,6 +5,7 @@ import time
 
 from kvmodel import Machine, State
 from kvproof.engines.run_of import failure_of, run_of
+from kvproof.engines.verdict_of import verdict_of
 from kvproof.job import Cut, Job, Progress
 from kvproof.obligations.runs import is_watched
 from kvproof.report.failure_text import reasons
@@ -69,7 +70,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         Variant(job.scope_name, job.scope, job.contract),
         job.target, job.engine, job.device, trace.commands[: run.done], divergence, run.notes, "",
     )  # fmt: skip
-
+    verdict, failure = verdict_of(job, failure)
     story = story._replace(
         property=divergence.property,
         sentence=failure.sentence,
@@ -78,4 +79,4 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         contract=None if divergence.contract_state is None else picture(divergence.contract_state),
         target=None if divergence.target_state is None else picture(divergence.target_state),
     )
-    return dataclasses.replace(job.result(Verdict.REFUTED, seconds, failure=failure), story=story)
+    return dataclasses.replace(job.result(verdict, seconds, failure=failure), story=story)

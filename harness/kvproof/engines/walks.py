@@ -7,9 +7,8 @@ from kvmodel import Contract, Machine
 from kvproof.engines.run_of import failure_of
 from kvproof.engines.shrink import shrunk
 from kvproof.failure import Failure, fingerprint
-from kvproof.job import Cut, Job, Progress
+from kvproof.job import Cut, Job, Progress, reading_of
 from kvproof.obligations.walk import Walk, walk
-from kvproof.obligations.watched import Unreadable
 from kvproof.search.modes import with_modes
 from kvproof.targets.open_for import opener
 from kvproof.targets.registry import load
@@ -30,31 +29,30 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     assert isinstance(planned, int)
     assert isinstance(known, tuple)
     turns = getattr(load(job.target, job.device), "turns", lambda contract: [contract])(job.contract)
-    openers = [(contract, opener(job.target, job.device, Machine(contract, job.scope))) for contract in turns]
+    openers = [
+        (contract, opener(job.target, job.device, Machine(contract, job.scope), reading_of(job))) for contract in turns
+    ]
     performed = walked = 0
     seen: Failure | None = None
-    try:
-        while performed < planned:
-            if cut():
-                detail = f"cut short after {performed:,} of {planned:,} commands"
-                return job.result(Verdict.UNDETERMINED, time.monotonic() - started, detail=detail)
-            contract, open_target = openers[walked % len(openers)]
-            found = walk(open_target, job.seed * 1_000_003 + walked)
-            performed, walked = performed + len(found.commands), walked + 1
-            progress(f"{performed:,} of {planned:,} commands")
-            divergence = found.divergence
-            if divergence is None:
-                continue
-            identifier = fingerprint(divergence.property, job.target, divergence.cause)
-            if seen is not None and identifier in known:
-                continue
-            failure = _failure(job, contract, open_target, found, cut)
-            if identifier not in known:
-                counts = {"commands": performed, "planned_commands": planned}
-                return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure, counts=counts)
-            seen = failure
-    except Unreadable as error:
-        return job.result(Verdict.ERROR, time.monotonic() - started, detail=str(error))
+    while performed < planned:
+        if cut():
+            detail = f"cut short after {performed:,} of {planned:,} commands"
+            return job.result(Verdict.UNDETERMINED, time.monotonic() - started, detail=detail)
+        contract, open_target = openers[walked % len(openers)]
+        found = walk(open_target, job.seed * 1_000_003 + walked)
+        performed, walked = performed + len(found.commands), walked + 1
+        progress(f"{performed:,} of {planned:,} commands")
+        divergence = found.divergence
+        if divergence is None:
+            continue
+        identifier = fingerprint(divergence.property, job.target, divergence.cause)
+        if seen is not None and identifier in known:
+            continue
+        failure = _failure(job, contract, open_target, found, cut)
+        if identifier not in known:
+            counts = {"commands": performed, "planned_commands": planned}
+            return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure, counts=counts)
+        seen = failure
     counts = {"commands": performed, "planned_commands": planned}
     detail = f"{performed:,} commands in {walked:,} walks"
     verdict = Verdict.PASSED if seen is None else Verdict.REFUTED

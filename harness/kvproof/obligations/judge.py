@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any, cast
 
 from kvmodel.actions import Reset
-from kvproof.obligations.watched import Books, Pool, Unreadable, Watched
+from kvproof.obligations.watched import Books, Pool, Watched
 from kvproof.obligations.workers import AGES, Misread
 from kvproof.targets import journal
 from kvproof.targets.command import Command, request_name
@@ -18,9 +18,9 @@ ROUNDS_WITHOUT_END = 100
 request of our scopes needs some ten steps."""
 
 _MISREADS = {
-    "unwritten": ("reads-what-was-written", "which nobody has written"),
-    "other": ("reads-what-was-written", "which holds something else"),
-    "old": ("true-reset-serves-nothing-old", "which was computed before a reset that answered True"),
+    "unwritten": "which nobody has written",
+    "other": "which holds something else",
+    "old": "which was computed before a reset",
 }
 
 
@@ -28,11 +28,15 @@ class Judged:
     """A watched target, and what is wrong with it so far.
 
     held  whether somebody held a block before the command: a reset that lets go of all may have been refused by it
+    strict  whether a reset that answered False is read strictly
+    promised  the age of the weights since the last reset that answered True: older contents are gone, by its word
     """
 
     def __init__(self, target: Watched) -> None:
         self.target = target
         self.held = False
+        self.strict = getattr(target, "reading", "lenient") == "strict"
+        self.promised = 0
 
     def perform(self, command: Command) -> tuple[Outcome, Divergence | None]:
         """Give one command, and judge what came of it. A drain is many steps; the first that breaks something ends it.
@@ -47,11 +51,12 @@ class Judged:
         if isinstance(outcome, Crashed):
             return _crashed(command, outcome)
         if self.target.workers.misreads:
-            return _misread(command, self.target.workers.misreads[0])
+            return _misread(self.target.workers.misreads[0], self.promised)
         books = guarded(self.target.books)
         if isinstance(books, Crashed):
             return _crashed(command, books)
         assert isinstance(books, Books)
+        self._forget_survivors(books)
         found = _miscounted(command, books) or self._unowned(command, books) or self._mispublished(command, books)
         if found is None and command.verb == "reset":
             found = self._reset(command, outcome, books)
@@ -65,8 +70,16 @@ class Judged:
         if isinstance(outcome, Answer) and outcome.value is True:
             if whole and command.args[0] == "invalidate":
                 workers.age += 1
+                self.promised = workers.age
                 return self._mispublished(command, books)
             return None
+        if self.strict and isinstance(outcome, Answer) and whole and command.args[0] == "invalidate":
+            for request, _ in books.tables:
+                workers.survivors.setdefault(request, workers.age)
+            workers.age += 1
+            found = self._mispublished(command, books)
+            if found is not None:
+                return found
         if self.held or workers.unfinished() or _held(books):
             return None
         return _divergence(
@@ -76,6 +89,13 @@ class Judged:
             "answered False" if isinstance(outcome, Answer) else f"refused: {outcome.reason}",
             ("reset", "False without a cause"),
         )
+
+    def _forget_survivors(self, books: Books) -> None:
+        """A request that holds nothing begins anew, with the weights of now."""
+        survivors = self.target.workers.survivors
+        if survivors:
+            for request in survivors.keys() - {request for request, _ in books.tables}:
+                del survivors[request]
 
     def _unowned(self, command: Command, books: Books) -> Divergence | None:
         """Under pinning: a block of an unreported copy that has no owner."""
@@ -105,8 +125,8 @@ class Judged:
                 if held == [prefix * AGES + age for prefix in prefixes]:
                     continue
                 aged = [content // AGES for content in held] == list(prefixes)
-                name = "true-reset-serves-nothing-old" if aged else "published-after-all-copied"
-                what = "what was computed before a reset that answered True" if aged else "something else"
+                name = _old(held[0] % AGES, self.promised) if aged else "published-after-all-copied"
+                what = "what was computed before a reset" if aged else "something else"
                 return _divergence(
                     name,
                     f"Host block {block} can be hit, and holds {what} on worker {worker}.",
@@ -185,8 +205,6 @@ class Judged:
 
 def _crashed(command: Command, outcome: Crashed) -> Divergence:
     """The same crash elsewhere is another one: the function that raised it is part of its cause."""
-    if outcome.error == Unreadable.__name__:
-        raise Unreadable(outcome.message)
     found = crashed(command, outcome)
     return found._replace(cause=(*found.cause, outcome.function))
 
@@ -226,8 +244,14 @@ def _hung(books: Books) -> Divergence:
     )
 
 
-def _misread(command: Command, misread: Misread) -> Divergence:
-    name, what = _MISREADS[misread.what]
+def _old(age: int, promised: int) -> str:
+    """The property that is broken by what was computed by weights of this age."""
+    return "true-reset-serves-nothing-old" if age < promised else "false-reset-serves-nothing-old"
+
+
+def _misread(misread: Misread, promised: int) -> Divergence:
+    name = _old(misread.age, promised) if misread.what == "old" else "reads-what-was-written"
+    what = _MISREADS[misread.what]
     who = request_name(misread.request)
     where = f"token {misread.token} in device block {misread.block} of worker {misread.worker}"
     return _divergence(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kvproof.obligations.judge import Judged
-from kvproof.obligations.watched import Watched
+from kvproof.obligations.watched import Breakable, Watched
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.outcome import Crashed, Outcome, Refused
@@ -33,7 +33,7 @@ def run_of_watched(target: Watched, commands: Sequence[Command], cut: Callable[[
     for position, command in enumerate(commands):
         if cut():
             return Run(position, tuple(notes), None)
-        if command.verb != "drain" and command not in target.enabled():
+        if command.verb != "drain" and command not in _possible(target):
             notes.append(NOT_POSSIBLE)
             continue
         outcome, found = judged.perform(command)
@@ -41,6 +41,10 @@ def run_of_watched(target: Watched, commands: Sequence[Command], cut: Callable[[
         if found is not None:
             return Run(position + 1, tuple(notes), found)
     return Run(len(commands), tuple(notes), None)
+
+
+def _possible(target: Watched) -> list[Command]:
+    return [*target.enabled(), *(target.faults() if isinstance(target, Breakable) else [])]
 
 
 def _note(outcome: Outcome) -> str:

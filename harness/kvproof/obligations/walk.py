@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, cast
 
 from kvproof.obligations.judge import Judged
-from kvproof.obligations.watched import Watched
+from kvproof.obligations.watched import Breakable, Watched
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed
@@ -26,6 +26,9 @@ WEIGHTS: Mapping[str, int] = {
 }
 """How often each kind of command is drawn beside the others, where it is possible."""
 
+FAULT_CHANCE = 0.2
+"""How often a walk that is to have a fault takes one when it could: so some come early, and some late."""
+
 WITHOUT = ("abort", "reset", "drain")
 """Kinds of which each walk lacks some: what is rare in a mixture is common in a walk that has nothing else."""
 
@@ -37,15 +40,18 @@ class Walk(NamedTuple):
     divergence: Divergence | None
 
 
-def walk(open_target: Callable[[], Target], seed: int) -> Walk:
-    """One walk. The same seed gives the same commands, as long as the engine does the same."""
+def walk(open_target: Callable[[], Target], seed: int, fault: str = "") -> Walk:
+    """One walk. The same seed gives the same commands, as long as the engine does the same.
+
+    fault  a verb of what the target's contract with its environment excludes: the walk has one such command, if it can
+    """
     drawn = random.Random(seed)
     target = started(open_target)
     if isinstance(target, Crashed):
         return Walk((), crashed(None, target))
     judged, commands = Judged(cast(Watched, target)), list[Command]()
     try:
-        for command in _commands(judged.target, drawn):
+        for command in _commands(judged.target, drawn, fault):
             commands.append(command)
             _, found = judged.perform(command)
             if found is not None:
@@ -55,9 +61,14 @@ def walk(open_target: Callable[[], Target], seed: int) -> Walk:
     return Walk(tuple(commands), None)
 
 
-def _commands(target: Watched, drawn: random.Random) -> Iterator[Command]:
+def _commands(target: Watched, drawn: random.Random, fault: str) -> Iterator[Command]:
     without = {kind for kind in WITHOUT if drawn.random() < 0.4}
     for _ in range(drawn.randint(LENGTH // 3, LENGTH)):
+        faults = [command for command in cast(Breakable, target).faults() if command.verb == fault] if fault else []
+        if faults and drawn.random() < FAULT_CHANCE:
+            fault = ""
+            yield drawn.choice(faults)
+            continue
         kinds: dict[str, list[Command]] = {}
         for command in target.enabled():
             if command.verb not in without:

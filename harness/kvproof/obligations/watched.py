@@ -1,12 +1,18 @@
 """A watched target: an engine that is held to its obligations, and not taken through the machine."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from kvproof.obligations.workers import Workers
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import Outcome
 
 Blocks = tuple[int, ...]
+
+Reading = Literal["lenient", "strict"]
+READINGS: tuple[Reading, ...] = ("lenient", "strict")
+"""How a reset is read that answered False. `lenient`: it promises nothing. `strict`: nothing from before it is hit or
+published any more, and only the requests that were running go on with what they have."""
 
 
 class Unreadable(Exception):
@@ -47,6 +53,7 @@ class Watched(Protocol):
     """What such an adapter provides, beside the methods of `kvproof.targets.target.StepTarget` for its verbs.
 
     watched  always True: by this it is known
+    reading  how this engine's False is read, unless the user says otherwise; `lenient` where it is not declared
     workers  the simulated workers, to which the adapter submits whatever the engine launches
     """
 
@@ -71,3 +78,23 @@ class Watched(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Breakable(Protocol):
+    """A watched target whose environment can do what its contract with the engine excludes (`--beyond-contract`).
+
+    beyond  the verbs by which it does so
+    """
+
+    beyond: frozenset[str]
+
+    def faults(self) -> list[Command]:
+        """What the contract excludes and could happen now, in a stable order. `enabled` lists none of it."""
+        ...
+
+
+def fault_in(target: object, commands: Iterable[Command]) -> str:
+    """The first command that the environment contract of a target, or of its class, excludes: its verb, or nothing."""
+    beyond = getattr(target, "beyond", frozenset[str]())
+    return next((command.verb for command in commands if command.verb in beyond), "")

@@ -52,6 +52,7 @@ class Misread(NamedTuple):
     """A compute read something else than what its request had written, or loaded, or hit.
 
     what  "unwritten", "other" (of another prefix: somebody else wrote there), "old" (of weights before a reset)
+    age   of the weights by which it was computed, where it is old
     """
 
     worker: int
@@ -59,6 +60,7 @@ class Misread(NamedTuple):
     block: int
     token: int
     what: str
+    age: int = 0
 
 
 @dataclass(slots=True)
@@ -80,11 +82,16 @@ class Worker:
 
 
 class Workers:
-    """All ranks. `age` is that of the weights now; `misreads` are those seen so far."""
+    """All ranks. `age` is that of the weights now; `misreads` are those seen so far.
+
+    survivors  requests that ran through a change of the weights, with the age that theirs had: they go on reading and
+               writing what is of that age
+    """
 
     def __init__(self, workers: int, device_blocks: int, host_blocks: int, tokens_per_block: int) -> None:
         self.tokens_per_block = tokens_per_block
         self.age = 0
+        self.survivors: dict[int, int] = {}
         self.misreads: list[Misread] = []
         self.ranks = [
             Worker(
@@ -151,12 +158,13 @@ class Workers:
 
     def _compute(self, worker: int, rank: Worker, share: Share, age: int) -> None:
         size, prefixes, table = self.tokens_per_block, share.prefixes, share.table
+        age = min(age, self.survivors.get(share.request, age))
         for token in range(share.start):
             block = table[token // size]
             content = rank.device[block][token % size]
             if content != prefixes[token] * AGES + age:
                 what = "unwritten" if not content else "old" if content // AGES == prefixes[token] else "other"
-                self.misreads.append(Misread(worker, share.request, block, token, what))
+                self.misreads.append(Misread(worker, share.request, block, token, what, content % AGES))
                 break
         for token in range(share.start, share.end):
             rank.device[table[token // size]][token % size] = prefixes[token] * AGES + age

@@ -27,6 +27,7 @@ def failure_text(
         [
             _headline(failure),
             failure.sentence,
+            *_excluded(failure),
             *_commands(failure),
             *([f"Also found by {some(also)}."] if also else []),
             *reasons(failure),
@@ -48,7 +49,16 @@ def _headline(failure: Failure) -> str:
     )
     count = len(failure.commands)
     length = f"{count:,} command{'' if count == 1 else 's'}" + (f" ({failure.minimal})" if failure.minimal else "")
-    return f"REFUTED {failure.property}   {where}   {length}   id {failure.fingerprint}"
+    verdict = "FRAGILE" if failure.fault else "REFUTED"
+    return f"{verdict} {failure.property}   {where}   {length}   id {failure.fingerprint}"
+
+
+def _excluded(failure: Failure) -> list[str]:
+    """Why it is no violation."""
+    if not failure.fault:
+        return []
+    fault = failure.fault.replace("_", " ")
+    return [f"It takes a fault ({fault}) that the target's contract with its environment excludes: no violation."]
 
 
 def _commands(failure: Failure) -> list[str]:

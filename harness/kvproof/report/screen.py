@@ -138,7 +138,7 @@ def _cell_text(results: Sequence[Result], cell: Cell, scopes: str) -> str:
     words = amount(results)
     if verdict is Verdict.SKIPPED:
         words = results[0].detail.partition("\n")[0]
-    elif verdict is Verdict.REFUTED:
+    elif verdict in (Verdict.REFUTED, Verdict.FRAGILE):
         failures = {result.failure.fingerprint: result.scope for result in results if result.failure is not None}
         words = ", ".join(f"{identifier} ({scope})" for identifier, scope in failures.items())
     elif scopes:
@@ -198,7 +198,7 @@ def _not_green(finished: Finished) -> Iterator[str]:
     reasons: dict[tuple[Verdict, str], list[str]] = {}
     for name, result in named:
         refuted = result.verdict is Verdict.REFUTED and result.failure is not None
-        told = verdict_is_failure(result.verdict) or result.verdict in (Verdict.KNOWN, Verdict.FIXED)
+        told = verdict_is_failure(result.verdict) or result.verdict in (Verdict.FRAGILE, Verdict.KNOWN, Verdict.FIXED)
         if told and not refuted:
             reason = result.detail.partition("\n")[0] or "no reason given"
             reasons.setdefault((result.verdict, reason), []).append(name)
@@ -249,6 +249,7 @@ _COLOURS = {
     Verdict.ERROR: "31;1",
     Verdict.COUNTEREXAMPLE_TO_INDUCTION: "31;1",
     Verdict.UNDETERMINED: "33;1",
+    Verdict.FRAGILE: "33",
     Verdict.KNOWN: "33",
     Verdict.SKIPPED: "2",
     Verdict.PROVED: "32",

@@ -1,6 +1,7 @@
 """Calls into a target. Whatever it raises, and what it answers that is no answer, is a crash: a violation with a trace.
 
-Engines of checking call a target through here and nowhere else, so that none of them ends with a broken target.
+Engines of checking call a target through here and nowhere else, so that none of them ends with a broken target. The
+one exception that comes through is Unreadable, by which an adapter says that it does not know the engine.
 """
 
 import signal
@@ -11,6 +12,7 @@ from types import FrameType
 from typing import NoReturn, TypeVar, cast
 
 from kvmodel import State
+from kvproof.obligations.watched import Unreadable
 from kvproof.targets import journal
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import MALFORMED, Answer, Crashed, Outcome, Refused
@@ -163,6 +165,8 @@ def _guarded(call: Callable[[], object], patience_s: float = PATIENCE_S) -> obje
             return call()
         finally:
             _watch.stop()
+    except Unreadable:  # the adapter is at fault, and says so
+        raise
     except _NoAnswer as error:  # perhaps just when the call had come back: it was late
         _watch.hung = True
         return Crashed("Hang", f"no answer within {patience_s:g} s{_place(error)}", _function(error))

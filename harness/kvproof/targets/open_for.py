@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from kvmodel import Machine
-from kvproof.job import Job
+from kvproof.job import Job, reading_of
 from kvproof.targets.command import VERBS, Command
 from kvproof.targets.ending import until
 from kvproof.targets.outcome import Crashed
@@ -12,8 +12,11 @@ from kvproof.targets.registry import MACHINE, load
 from kvproof.targets.target import Target, opened
 
 
-def opener(target: str, device: str, machine: Machine) -> Callable[[], Target]:
-    """A function that opens a fresh target. Raises UnknownTarget."""
+def opener(target: str, device: str, machine: Machine, reading: str = "") -> Callable[[], Target]:
+    """A function that opens a fresh target. Raises UnknownTarget.
+
+    reading  of a reset that answered False, for a watched target; empty: as the target declares
+    """
     if target == MACHINE:
         from kvproof.targets.machine import MachineTarget
 
@@ -22,13 +25,20 @@ def opener(target: str, device: str, machine: Machine) -> Callable[[], Target]:
     prepare = getattr(target_class, "prepare", None)
     if prepare is not None:
         prepare(machine.setting)
+    if reading:
+        return lambda: _read(opened(target_class, machine.setting), reading)
     return lambda: opened(target_class, machine.setting)
+
+
+def _read(target: Target, reading: str) -> Target:
+    target.reading = reading  # type: ignore[attr-defined]  # of watched targets alone
+    return target
 
 
 def opener_of(job: Job, machine: Machine) -> Callable[[], Target]:
     """The same of a job. With its option `ending`, the calls of `perform` and the Crashed that the last of them comes
     to, its targets crash there, without that call being made."""
-    open_target = opener(job.target, job.device, machine)
+    open_target = opener(job.target, job.device, machine, reading_of(job))
     ending = job.options.get("ending")
     if ending is None:
         return open_target

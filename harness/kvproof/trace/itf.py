@@ -20,6 +20,7 @@ from kvmodel.contract import Contract
 from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
 from kvproof.atomic import write_whole
+from kvproof.obligations.watched import READINGS
 from kvproof.targets.command import VERBS, BadCommand, Command, from_names, named_arguments
 from kvproof.trace.trace import MAX_COMMANDS, SCHEMA, BadTrace, Trace
 from kvproof.verdict import Verdict
@@ -63,6 +64,7 @@ def to_text(trace: Trace) -> str:
         "verdict": str(trace.verdict),
         "property": trace.property,
         "note": "".join(c if c.isprintable() else " " for c in trace.note)[:MAX_TEXT],
+        **({"reading": trace.reading} if trace.reading else {}),
     }
     meta = {
         "format": "ITF",
@@ -165,6 +167,7 @@ class _Reader:
             seed=self.number(about, "seed"),
             commit=self.text(about, "commit"),
             note=self.text(about, "note"),
+            reading=self.reading(about),
             schema=schema,
         )
 
@@ -232,6 +235,13 @@ class _Reader:
             return Verdict(text)
         except ValueError:
             self.bad(f"has verdict {text!r:.40}, which does not exist; upgrade kvproof")
+
+    def reading(self, about: Mapping[str, object]) -> str:
+        """Most traces have none."""
+        reading = self.text(about, "reading") if "reading" in about else ""
+        if reading and reading not in READINGS:
+            self.bad(f"has reading {reading!r:.40}, which does not exist; it is one of {', '.join(READINGS)}")
+        return reading
 
     def record(self, value: object, where: str) -> Mapping[str, object]:
         if not isinstance(value, dict):

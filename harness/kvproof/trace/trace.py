@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kvmodel.contract import Contract
 from kvmodel.scope import Scope
 from kvproof.failure import Failure
-from kvproof.job import Job
+from kvproof.job import Job, reading_of
 from kvproof.targets.command import Command
 from kvproof.verdict import Verdict
 
@@ -29,6 +29,7 @@ class Trace:
     verdict   what that run found; property: the property that it broke, or None
     engine    that found it, or empty if a person wrote the trace
     note      what the trace is about, in a sentence, or empty
+    reading   of a reset that answered False, where the run said how it is read; else empty
     """
 
     contract: Contract
@@ -43,6 +44,7 @@ class Trace:
     seed: int = 0
     commit: str = ""
     note: str = ""
+    reading: str = ""
     schema: int = SCHEMA
 
 
@@ -54,11 +56,12 @@ def of_failure(job: Job, failure: Failure, commit: str) -> Trace:
         scope_name=failure.scope_name,
         target=failure.target,
         commands=failure.commands,
-        verdict=Verdict.REFUTED,
+        verdict=Verdict.FRAGILE if failure.fault else Verdict.REFUTED,
         property=failure.property,
         engine=failure.engine,
         device=failure.device or job.device,
         seed=job.seed,
         commit=commit,
         note=failure.sentence,
+        reading=reading_of(job),
     )

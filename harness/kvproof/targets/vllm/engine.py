@@ -15,38 +15,41 @@ from typing import Any
 
 from kvmodel.setting import Setting
 from kvproof.obligations.workers import Share, Workers
-from kvproof.targets.vllm.release import installed
+from kvproof.targets.vllm.private import unlike
+from kvproof.targets.vllm.release import importing, installed
+from kvproof.targets.vllm.reports import Reports
 
 RELEASE = installed()  # before vllm is imported
 
-import torch  # noqa: E402
-from vllm.config import (  # noqa: E402
-    CacheConfig,
-    DeviceConfig,
-    KVTransferConfig,
-    ModelConfig,
-    ParallelConfig,
-    SchedulerConfig,
-    VllmConfig,
-)
-from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory  # noqa: E402
-from vllm.distributed.kv_transfer.kv_connector.utils import KVOutputAggregator  # noqa: E402
-from vllm.distributed.kv_transfer.kv_connector.v1 import KVConnectorRole  # noqa: E402
-from vllm.sampling_params import SamplingParams  # noqa: E402
-from vllm.utils.hashing import sha256  # noqa: E402
-from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash  # noqa: E402
-from vllm.v1.core.sched.async_scheduler import AsyncScheduler  # noqa: E402
-from vllm.v1.core.sched.output import SchedulerOutput  # noqa: E402
-from vllm.v1.core.sched.scheduler import Scheduler  # noqa: E402
-from vllm.v1.kv_cache_interface import (  # noqa: E402
-    FullAttentionSpec,
-    KVCacheConfig,
-    KVCacheGroupSpec,
-    KVCacheTensor,
-)
-from vllm.v1.outputs import KVConnectorOutput, ModelRunnerOutput  # noqa: E402
-from vllm.v1.request import Request, RequestStatus  # noqa: E402
-from vllm.v1.structured_output import StructuredOutputManager  # noqa: E402
+with importing(RELEASE):
+    import torch
+    from vllm.config import (
+        CacheConfig,
+        DeviceConfig,
+        KVTransferConfig,
+        ModelConfig,
+        ParallelConfig,
+        SchedulerConfig,
+        VllmConfig,
+    )
+    from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory
+    from vllm.distributed.kv_transfer.kv_connector.utils import KVOutputAggregator
+    from vllm.distributed.kv_transfer.kv_connector.v1 import KVConnectorRole
+    from vllm.sampling_params import SamplingParams
+    from vllm.utils.hashing import sha256
+    from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
+    from vllm.v1.core.sched.async_scheduler import AsyncScheduler
+    from vllm.v1.core.sched.output import SchedulerOutput
+    from vllm.v1.core.sched.scheduler import Scheduler
+    from vllm.v1.kv_cache_interface import (
+        FullAttentionSpec,
+        KVCacheConfig,
+        KVCacheGroupSpec,
+        KVCacheTensor,
+    )
+    from vllm.v1.outputs import KVConnectorOutput, ModelRunnerOutput
+    from vllm.v1.request import Request, RequestStatus
+    from vllm.v1.structured_output import StructuredOutputManager
 
 logging.getLogger("vllm").setLevel(logging.ERROR)
 """Each of the many engines that are opened would warn of the same things again."""
@@ -90,7 +93,15 @@ def bytes_per_block() -> int:
 
 @cache
 def built(connector: str, extra: tuple[tuple[str, Any], ...], device_blocks: int, workers: int, depth: int) -> Built:
-    """vLLM's configuration for one connector. One device block more than asked for: vLLM's null block."""
+    """vLLM's configuration for one connector. Raises Unreadable where vLLM takes no such configuration."""
+    try:
+        return _built(connector, extra, device_blocks, workers, depth)
+    except Exception as error:
+        raise unlike(RELEASE, error) from error
+
+
+def _built(connector: str, extra: tuple[tuple[str, Any], ...], device_blocks: int, workers: int, depth: int) -> Built:
+    """One device block more than asked for: vLLM's null block."""
     blocks = device_blocks + 1
     model = ModelConfig(
         model=str(Path(__file__).with_name("model")),
@@ -164,10 +175,13 @@ class Engine:
     """One Scheduler with its workers. `requests` has every request that was submitted, by number; `live` those of which
     it is not known yet that they have ended."""
 
-    def __init__(self, connector: str, extra: Mapping[str, Any], setting: Setting, workers: Workers) -> None:
+    def __init__(
+        self, connector: str, extra: Mapping[str, Any], setting: Setting, workers: Workers, reports: Reports
+    ) -> None:
         scope = self.scope = setting.scope
         self.depth = setting.contract.depth
         self.workers = workers
+        self.reports = reports
         self.built = built(connector, tuple(sorted(extra.items())), scope.device_blocks, scope.workers, self.depth)
         self.scheduler = (AsyncScheduler if self.depth > 1 else Scheduler)(
             vllm_config=self.built.config,
@@ -228,6 +242,7 @@ class Engine:
         for launched in self.awaited:
             self._poll(launched)
         scheduled = self.scheduler.schedule()
+        self.reports.launched(scheduled.kv_connector_metadata)
         shares, sampling = [], {}
         for identifier, count in scheduled.num_scheduled_tokens.items():
             request = self.scheduler.requests[identifier]
@@ -267,15 +282,15 @@ class Engine:
     def _poll(self, launched: Launched) -> list[ModelRunnerOutput | None]:
         """Ask every worker once what has become of its copies: before it is given another step, at the latest."""
         if launched.polled is None:
-            launched.polled = [self._polled(rank, launched.scheduled, launched.sampling) for rank in self.ranks]
+            launched.polled = [self._polled(worker, launched) for worker in range(len(self.ranks))]
         return launched.polled
 
-    def _polled(self, rank: Any, scheduled: Any, sampling: Mapping[str, int]) -> ModelRunnerOutput:
+    def _polled(self, worker: int, launched: Launched) -> ModelRunnerOutput:
+        rank, scheduled, sampling = self.ranks[worker], launched.scheduled, launched.sampling
         sent, received = rank.get_finished(scheduled.finished_req_ids)
+        received, report = self.reports.arrived(worker, received or set(), rank.build_connector_worker_meta())
         told = KVConnectorOutput(
-            finished_sending=sent or None,
-            finished_recving=received or None,
-            kv_connector_worker_meta=rank.build_connector_worker_meta(),
+            finished_sending=sent or None, finished_recving=received or None, kv_connector_worker_meta=report
         )
         rank.clear_connector_metadata()
         computed = list(scheduled.num_scheduled_tokens)

