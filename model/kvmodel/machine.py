@@ -103,6 +103,13 @@ class Machine:
         keys = sequences(scope)
         self.setting = Setting(contract, scope, keys.prompt, keys.total, keys.names)
 
+    @classmethod
+    def of(cls, setting: Setting) -> "Machine":
+        """The machine of a setting whose keys were made elsewhere, as those of a log are. Nothing of it is checked."""
+        machine = cls.__new__(cls)
+        machine.setting = setting
+        return machine
+
     def initial(self) -> State:
         """Nothing submitted, all blocks free, nothing ever written."""
         return initial_state(self.setting.scope)

@@ -26,6 +26,7 @@ VERBS: Mapping[str, Verb] = {
     "soak": Verb("soak", "free-running streams, threads and bytes; the one engine that is not deterministic"),
     "replay": Verb("replay", "judge a saved trace again, by this version's machine"),
     "show": Verb("show", "tell a saved trace step by step: a table, a page (--html) or a diagram (--mermaid)"),
+    "validate": Verb("validate", "follow a log of a running engine, as far as the contract explains it"),
     "shrink": Verb("shrink", "make a saved trace smaller while it fails in the same way"),
     "init": Verb("init", "write a commented adapter for an engine of yours, to be filled in"),
     "list": Verb("list_", "targets, scopes or properties that there are"),

@@ -15,5 +15,6 @@ ENGINES: Mapping[str, Engine | str] = {
     "replay": "kvproof.engines.replay:run",
     "tell": "kvproof.engines.tell:run",
     "shrink": "kvproof.engines.shrink:run",
+    "validate": "kvproof.engines.validate:run",
 }
 """Engine by name."""

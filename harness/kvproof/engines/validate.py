@@ -1,0 +1,52 @@
+"""validate: follow a log through the machine, to its end or to the first line that the contract does not explain."""
+
+import dataclasses
+import time
+from pathlib import Path
+
+from kvproof.job import Cut, Job, Progress
+from kvproof.log.entry import BadLog
+from kvproof.log.follow import Follower, Stuck
+from kvproof.log.lines import Lines
+from kvproof.log.telling import told
+from kvproof.verdict import Result, Verdict
+
+EVERY = 64
+"""After so many lines it is asked whether to go on."""
+
+
+def run(job: Job, progress: Progress, cut: Cut) -> Result:
+    """PASSED if every line is explained, REFUTED at the first that is not, ERROR for a file that is no log."""
+    started = time.monotonic()
+    path = Path(str(job.options["log"]))
+    explained = 0
+    follower: Follower | None = None
+
+    def counts() -> dict[str, int]:
+        return {"commands": explained, "inferred_runs": follower.inferred if follower is not None else 0}
+
+    try:
+        lines = Lines(path)
+        follower = Follower(str(path), lines.header, lines.submitted_keys())
+        for entry in lines:
+            stuck = follower.take(entry)
+            if stuck is not None:
+                return _refuted(job, follower, stuck, explained, time.monotonic() - started)
+            explained += 1
+            if not explained % EVERY:
+                progress(f"{explained:,} lines explained")
+                if cut():
+                    detail = f"cut short after {explained:,} lines"
+                    seconds = time.monotonic() - started
+                    return job.result(Verdict.UNDETERMINED, seconds, detail=detail, counts=counts())
+    except BadLog as error:
+        return job.result(Verdict.ERROR, time.monotonic() - started, detail=str(error), counts=counts())
+    inferred = f", {follower.inferred:,} runs inferred" if follower.inferred else ""
+    detail = f"all {explained:,} lines explained{inferred}"
+    return job.result(Verdict.PASSED, time.monotonic() - started, detail=detail, counts=counts())
+
+
+def _refuted(job: Job, follower: Follower, stuck: Stuck, explained: int, seconds: float) -> Result:
+    counts = {"commands": explained, "inferred_runs": follower.inferred}
+    result = job.result(Verdict.REFUTED, seconds, detail=told(follower, stuck, explained), counts=counts)
+    return dataclasses.replace(result, property=stuck.divergence.property)

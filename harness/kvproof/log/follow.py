@@ -1,0 +1,150 @@
+"""Follow a log through the machine, line by line, as far as the contract explains it.
+
+What an engine cannot log is when its copies run. Where a log has none of that, operations are run as late as what is
+logged allows. That explains whatever any other order would: operations commute, running one takes no action away, and
+under the contract no order of them reads or writes what it must not (`kvproof prove`).
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kvmodel import Action, Machine, State
+from kvmodel import actions as act
+from kvmodel.state import initial_state
+from kvmodel.streams import COMPUTE, runnable
+from kvproof.log.entry import RECORDED, BadLog, Entry, Header
+from kvproof.log.places import Places
+from kvproof.log.reading import Reader, Said
+from kvproof.targets import leeway
+from kvproof.targets.command import Command
+from kvproof.targets.divergence import Divergence
+from kvproof.targets.explain import Explained, compared, explain
+from kvproof.targets.view import View, expected
+from kvproof.targets.wording import command_of
+
+OF_RUNS = ("report_all", "fail_copy", "fail_block")
+"""Verbs that say nothing unless a log has every run."""
+
+
+class Stuck(NamedTuple):
+    """The first line that the contract does not explain.
+
+    allowed  commands that would have been legal there; nearest: the one that is most like the logged one, or None
+    """
+
+    entry: Entry
+    command: Command
+    divergence: Divergence
+    allowed: tuple[Command, ...]
+    nearest: Command | None
+
+
+class Follower:
+    """Takes entries one after another. `state` is the machine's after all that were explained.
+
+    inferred  operations that were run although the log does not say so (count)
+    """
+
+    def __init__(self, path: str, header: Header, key_names: tuple[str, ...]) -> None:
+        self.path = path
+        self.places = Places(header.contract, header.scope, key_names)
+        self.reader = Reader(path, self.places)
+        self.state = initial_state(header.scope)
+        self.recorded_runs = header.runs == RECORDED
+        self.inferred = 0
+
+    @property
+    def machine(self) -> Machine:
+        return self.places.machine
+
+    def take(self, entry: Entry) -> Stuck | None:
+        """Explain one line, or say where it cannot be. Raises BadLog for a line that makes no sense."""
+        if entry.verb == "submit" and entry.refused is None:
+            self._make_place(entry)
+        said = self.reader.said(entry)
+        if said.command.verb in OF_RUNS and not self.recorded_runs:
+            raise BadLog(
+                f"log {self.path}, line {entry.number}, has {said.command.verb}, which says nothing in a log without "
+                "runs; log a report for each job, or every run"
+            )
+        first = self._explained(entry, said, self.state)
+        if not isinstance(first, Divergence):
+            self.state = first
+            return None
+        if not self.recorded_runs and said.command.verb != "run":
+            for inferred, state in enumerate(self._later(said.command), start=1):
+                explained = self._explained(entry, said, state)
+                if not isinstance(explained, Divergence):
+                    self.state = explained
+                    self.inferred += inferred
+                    return None
+        return self._stuck(entry, said.command, first)
+
+    def _make_place(self, entry: Entry) -> None:
+        name = entry.arguments.get("request")
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= 500:
+            raise BadLog(f"log {self.path}, line {entry.number}, submits request {name!r:.60}; its name is a text")
+        if not entry.keys:
+            raise BadLog(f"log {self.path}, line {entry.number}, submits request {name:.60} without keys")
+        if name in self.places.of:
+            raise BadLog(f"log {self.path}, line {entry.number}, submits request {name:.60}, which is there already")
+        state = self.places.taken(name, entry.keys, entry.decoded, self.state)
+        if state is None:
+            most = len(self.state.requests)
+            raise BadLog(
+                f"log {self.path}, line {entry.number}, has more than {most} requests at once, which is too many"
+            )
+        self.state = state
+
+    def _explained(self, entry: Entry, said: Said, state: State) -> State | Divergence:
+        explained = explain(self.machine, state, said.command, said.outcome, View(), exact=False)
+        if not isinstance(explained, Explained):
+            return explained
+        if not entry.seen:
+            return explained.state
+        view = self.reader.seen(entry, explained.state)
+        wanted = expected(explained.state)
+        pairs = zip(leeway.settled(view, wanted), wanted, strict=True)
+        if all(seen is None or seen == right for seen, right in pairs):
+            return explained.state
+        last = explained.actions[-1] if explained.actions else None
+        difference = compared(self.machine, state, said.command, last, explained.state, view, exact=False)
+        return explained.state if difference is None else difference
+
+    def _later(self, command: Command) -> Iterator[State]:
+        """The state when more and more operations have run, those first that the command is about."""
+        state = self.state
+        while places := runnable(state):
+            worker, stream = min(places, key=lambda place: self._distance(command, *place))
+            state = self.machine.step(state, act.Run(worker, stream))
+            yield state
+
+    def _distance(self, command: Command, worker: int, stream: int) -> tuple[bool, bool, bool]:
+        """How little an operation has to do with what is reported, or with an output."""
+        if command.verb not in ("report", "lose_report", "duplicate_report"):
+            return False, stream != COMPUTE, False
+        about = next((job for job in self.state.jobs if job.id == command.args[1]), None)
+        wanted = None if about is None else about.direction  # a copy's stream has the number of its direction
+        return worker != command.args[0], stream != wanted, stream != COMPUTE
+
+    def _stuck(self, entry: Entry, command: Command, divergence: Divergence) -> Stuck:
+        enabled: list[Action] = self.machine.actions(self.state)
+        allowed = tuple(dict.fromkeys([command_of(action) for action in enabled if not isinstance(action, _FAULTS)]))
+        alike = [other for other in allowed if other.verb == command.verb and other != command]
+        nearest = max(alike, key=lambda other: _agreement(other, command), default=None)
+        return Stuck(entry, command, divergence, allowed, nearest)
+
+
+_FAULTS = (
+    act.DuplicateReport
+    | act.LoseReport
+    | act.RepeatMark
+    | act.LoseMark
+    | act.ForgeReport
+    | act.FreeTwice
+    | act.FailCopy
+)
+
+
+def _agreement(one: Command, other: Command) -> int:
+    return sum(mine == theirs for mine, theirs in zip(one.args, other.args, strict=False))

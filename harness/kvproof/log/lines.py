@@ -1,0 +1,195 @@
+"""Logs on disk: JSON lines, read one at a time. They come from other people: everything about them is bounded."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from kvmodel import scope as scopes
+from kvmodel.contract import Contract
+from kvmodel.contract import validated as validated_contract
+from kvmodel.errors import BadScope
+from kvmodel.scope import Scope
+from kvproof.log.entry import JSON, RECORDED, SCHEMA, UNRECORDED, BadLog, Entry, Header
+
+MAX_LINE = 1024 * 1024
+"""The longest line that is read, in bytes."""
+
+MAX_LINES = 2_000_000
+"""The longest log that is read, in lines."""
+
+MAX_TEXT = 500
+"""The longest single text, in characters."""
+
+MAX_KEYS = 4_096
+"""The longest prompt, in blocks (count)."""
+
+PLACES = 64
+"""Requests that may be there at once."""
+
+MAX_RESETS = scopes.TIMES
+
+SIZES = {"device_blocks": scopes.BLOCKS, "host_blocks": scopes.BLOCKS, "workers": scopes.WORKERS}
+"""What a header says of sizes, with the largest of each."""
+
+OPTIONAL_SIZES = {"second_blocks": scopes.BLOCKS}
+
+LINE_FIELDS = ("do", "keys", "decoded", "refused", "answered", "did", "seen", "time")
+"""What a line may have. `time` is for people."""
+
+
+class Lines:
+    """A log in a file. Iterating reads it from the beginning, each time anew. Raises BadLog."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header = self._header()
+
+    def __iter__(self) -> Iterator[Entry]:
+        for number, record in self._records():
+            if number > 1:
+                yield self._entry(number, record)
+
+    def submitted_keys(self) -> tuple[str, ...]:
+        """All keys that the log's requests have, each once, in the order in which they come."""
+        names: dict[str, None] = {}
+        for number, record in self._records(containing=b'"keys"'):
+            if number > 1:
+                entry = self._entry(number, record)
+                names |= dict.fromkeys((*entry.keys, *entry.decoded))
+        return tuple(names)
+
+    def _header(self) -> Header:
+        for number, record in self._records():
+            return self._header_of(number, record)
+        raise BadLog(f"log {self.path} is empty; record it again")
+
+    def _records(self, containing: bytes = b"") -> Iterator[tuple[int, JSON]]:
+        if not self.path.is_file():
+            raise BadLog(f"log {str(self.path)!r:.200} is no file; name a log of JSON lines")
+        try:
+            with self.path.open("rb") as file:
+                number = 0
+                while line := file.readline(MAX_LINE + 1):
+                    number += 1
+                    if len(line) > MAX_LINE:
+                        self._bad(number, f"is longer than {MAX_LINE:,} bytes; it is no line of a log")
+                    if number > MAX_LINES:
+                        self._bad(number, f"is beyond {MAX_LINES:,} lines; cut the log at a moment when nothing runs")
+                    if containing in line and line.strip():
+                        yield number, self._parsed(number, line)
+        except OSError as error:
+            raise BadLog(f"log {self.path} cannot be read ({error.strerror}); name a log of JSON lines") from None
+
+    def _parsed(self, number: int, line: bytes) -> JSON:
+        try:
+            record: object = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+        except UnicodeDecodeError:
+            self._bad(number, "is not UTF-8 text; record it again")
+        except (ValueError, RecursionError) as error:
+            cut = "" if line.endswith(b"\n") else " (was it cut off? take the last line away)"
+            self._bad(number, f"is not JSON: {error!s:.100}{cut}")
+        return self._record(number, record, "the line")
+
+    def _header_of(self, number: int, record: JSON) -> Header:
+        schema = record.get("kvproof_log")
+        if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+            self._bad(number, 'does not begin with {"kvproof_log": 1, ...}; docs/reference/logs.md says how')
+        if schema > SCHEMA:
+            self._bad(number, f"has schema {schema}, and this kvproof reads up to {SCHEMA}; upgrade kvproof")
+        self._only(number, record, ("kvproof_log", "contract", "sizes", "engine", "runs"))
+        sizes = self._record(number, record.get("sizes"), "sizes")
+        self._only(number, sizes, (*SIZES, *OPTIONAL_SIZES))
+        for name, most in (*SIZES.items(), *OPTIONAL_SIZES.items()):
+            value = sizes.get(name, 0 if name in OPTIONAL_SIZES else None)
+            least = 0 if name in OPTIONAL_SIZES else 1
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+                self._bad(number, f"has {name} {value!r:.40} in sizes, and not a number from {least} to {most:,}")
+        fields = cast("dict[str, Any]", sizes)
+        scope = Scope(
+            **fields,
+            prompts=("?",) * PLACES,
+            resets=MAX_RESETS,
+            meanings=scopes.MEANINGS,
+            survivors=True,
+            tiers=("all", "device", "host"),
+            lookups=True,
+            stops=True,
+            duplicates=MAX_RESETS,
+            losses=MAX_RESETS,
+            forgeries=MAX_RESETS,
+            double_frees=MAX_RESETS,
+            failures=MAX_RESETS,
+            partial_failures=MAX_RESETS,
+            expiries=MAX_RESETS,
+        )
+        runs = record.get("runs")
+        if runs not in (RECORDED, UNRECORDED):
+            self._bad(number, f"has runs {runs!r:.40}, and not {RECORDED} or {UNRECORDED}")
+        engine = self._text(number, record.get("engine"), "engine")
+        return Header(self._contract(number, record), scope, engine, str(runs))
+
+    def _contract(self, number: int, record: JSON) -> Contract:
+        fields = dict(self._record(number, record.get("contract"), "contract"))
+        known = tuple(name for name in Contract._fields if name != "environment")
+        self._only(number, fields, known)
+        for name, value in fields.items():
+            wanted = int if isinstance(Contract._field_defaults.get(name), int) else str
+            if type(value) is not wanted:
+                self._bad(number, f"has {name} {value!r:.40} in its contract; see kvproof conform --help")
+        try:
+            return validated_contract(Contract(**cast("dict[str, Any]", fields)))
+        except (BadScope, TypeError) as error:
+            self._bad(number, f"has a contract that makes no sense: {error}")
+
+    def _entry(self, number: int, record: JSON) -> Entry:
+        self._only(number, record, LINE_FIELDS)
+        do = dict(self._record(number, record.get("do"), "do"))
+        verb = self._text(number, do.pop("verb", None), "verb")
+        refused, answered = record.get("refused"), record.get("answered")
+        if answered is not None and not isinstance(answered, bool):
+            self._bad(number, f"has answered {answered!r:.40}, and not true or false")
+        did = record.get("did", [])
+        if not isinstance(did, list):
+            self._bad(number, "has no list where did belongs")
+        return Entry(
+            number,
+            verb,
+            do,
+            self._keys(number, record, "keys"),
+            self._keys(number, record, "decoded"),
+            None if refused is None else self._text(number, refused, "refused"),
+            answered,
+            tuple([self._record(number, action, "a member of did") for action in cast("list[object]", did)]),
+            self._record(number, record.get("seen", {}), "seen"),
+        )
+
+    def _keys(self, number: int, record: JSON, name: str) -> tuple[str, ...]:
+        value = record.get(name, [])
+        if not isinstance(value, list) or len(value) > MAX_KEYS:
+            self._bad(number, f"has no list of at most {MAX_KEYS:,} keys where {name} belongs")
+        return tuple([self._text(number, key, "a key") for key in cast("list[object]", value)])
+
+    def _record(self, number: int, value: object, where: str) -> JSON:
+        if not isinstance(value, dict):
+            self._bad(number, f"has no record where {where} belongs")
+        return cast(JSON, value)
+
+    def _only(self, number: int, fields: Mapping[str, object], known: tuple[str, ...]) -> None:
+        for name in fields:
+            if name not in known:
+                self._bad(number, f"has {name!r:.40}, which is none of {', '.join(known)}")
+
+    def _text(self, number: int, value: object, where: str) -> str:
+        if not isinstance(value, str) or not value or len(value) > MAX_TEXT or not value.isprintable():
+            self._bad(
+                number, f"has {value!r:.40} where {where} belongs: a printable text of up to {MAX_TEXT} characters"
+            )
+        return value
+
+    def _bad(self, number: int, what: str) -> NoReturn:
+        raise BadLog(f"log {self.path}, line {number}, {what}")
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
