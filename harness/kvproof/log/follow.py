@@ -67,18 +67,25 @@ class Follower:
                 f"log {self.path}, line {entry.number}, has {said.command.verb}, which says nothing in a log without "
                 "runs; log a report for each job, or every run"
             )
-        first = self._explained(entry, said, self.state)
-        if not isinstance(first, Divergence):
-            self.state = first
-            return None
-        if not self.recorded_runs and said.command.verb != "run":
-            for inferred, state in enumerate(self._later(said.command), start=1):
-                explained = self._explained(entry, said, state)
-                if not isinstance(explained, Divergence):
-                    self.state = explained
-                    self.inferred += inferred
-                    return None
-        return self._stuck(entry, said.command, first)
+        state = self.state
+        explained = self._explained(entry, said, state)
+        best = state, explained
+        later = self._later(said.command) if self._may_infer(said.command) else iter(())
+        inferred = 0
+        while isinstance(explained, Divergence):
+            following = next(later, None)
+            if following is None:
+                return self._stuck(entry, said.command, *best)
+            state, inferred = following, inferred + 1
+            explained = self._explained(entry, said, state)
+            if _is_about_what_is_seen(explained) and not _is_about_what_is_seen(best[1]):
+                best = state, explained
+        self.state = explained
+        self.inferred += inferred
+        return None
+
+    def _may_infer(self, command: Command) -> bool:
+        return not self.recorded_runs and command.verb != "run"
 
     def _make_place(self, entry: Entry) -> None:
         name = entry.arguments.get("request")
@@ -127,8 +134,9 @@ class Follower:
         wanted = None if about is None else about.direction  # a copy's stream has the number of its direction
         return worker != command.args[0], stream != wanted, stream != COMPUTE
 
-    def _stuck(self, entry: Entry, command: Command, divergence: Divergence) -> Stuck:
-        enabled: list[Action] = self.machine.actions(self.state)
+    def _stuck(self, entry: Entry, command: Command, state: State, divergence: State | Divergence) -> Stuck:
+        assert isinstance(divergence, Divergence)
+        enabled: list[Action] = self.machine.actions(state)
         allowed = tuple(dict.fromkeys([command_of(action) for action in enabled if not isinstance(action, _FAULTS)]))
         alike = [other for other in allowed if other.verb == command.verb and other != command]
         nearest = max(alike, key=lambda other: _agreement(other, command), default=None)
@@ -144,6 +152,11 @@ _FAULTS = (
     | act.FreeTwice
     | act.FailCopy
 )
+
+
+def _is_about_what_is_seen(explained: State | Divergence) -> bool:
+    """The line could be taken, and something else was seen after it: closer than one that could not."""
+    return isinstance(explained, Divergence) and explained.cause[0] == "view"
 
 
 def _agreement(one: Command, other: Command) -> int:

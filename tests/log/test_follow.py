@@ -1,0 +1,110 @@
+"""A log is explained line by line, or the first line that the contract does not allow is told."""
+
+from pathlib import Path
+
+import pytest
+
+from kvmodel.request import WAITING
+from kvproof.log.follow import Follower, Stuck
+from kvproof.log.lines import Lines
+from kvproof.log.telling import told
+from tests.log.a_log import HEADER, Line, lines, written
+
+
+def followed(path: Path) -> tuple[Follower, Stuck | None, int]:
+    log = Lines(path)
+    follower = Follower(str(path), log.header, log.submitted_keys())
+    explained = 0
+    for entry in log:
+        stuck = follower.take(entry)
+        if stuck is not None:
+            return follower, stuck, explained
+        explained += 1
+    return follower, None, explained
+
+
+def test_a_sound_log_is_explained_to_its_end_with_the_runs_that_nobody_saw(tmp_path: Path) -> None:
+    follower, stuck, explained = followed(written(tmp_path, lines()))
+    assert stuck is None
+    assert explained == 8
+    assert follower.inferred == 4  # each worker's compute, then its store: no report without them
+
+
+def test_operations_run_no_sooner_than_the_log_needs_them(tmp_path: Path) -> None:
+    follower, stuck, _ = followed(written(tmp_path, lines()[:4]))
+    assert stuck is None
+    assert follower.inferred == 3  # both computes before the output, and the store of the worker that reported
+
+
+CHANGES: dict[str, tuple[int, list[str], object, str, int]] = {
+    # where in the log, what is changed there, the property that breaks, the line of the file where it shows
+    "a reset that says True while its store is in flight": (
+        4, ["answered"], True, "true-reset-serves-nothing-old", 6,
+    ),
+    "a reset that says False with nothing in flight": (6, ["answered"], False, "false-reset-has-a-cause", 8),
+    "a reset that lets go of a block under a store": (
+        4, ["seen", "device_refs"], [0, 0, 0], "owners-account-for-references", 6,
+    ),
+    "a completion that is not forgotten": (
+        5, ["seen", "jobs"], {"0": {"state": "ABANDONED"}}, "reset-converges", 7,
+    ),
+    "a publication while a worker still writes the block": (
+        3, ["seen", "host_keys"], [None, "hello"], "no-use-after-free", 5,
+    ),
+    "a request that stays where the reset found it": (
+        4, ["seen", "requests", "chat-1", "phase"], "RUNNING", "every-request-can-finish", 6,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_first_line_that_the_contract_forbids_is_found_and_its_property_named(tmp_path: Path, name: str) -> None:
+    position, where, value, broken, line = CHANGES[name]
+    changed = lines()
+    place: Line = changed[position]
+    for word in where[:-1]:
+        place = place[word]
+    place[where[-1]] = value
+    _, stuck, explained = followed(written(tmp_path, changed))
+    assert stuck is not None
+    assert (stuck.divergence.property, stuck.entry.number, explained) == (broken, line, position)
+
+
+def test_what_is_told_has_the_line_the_facts_what_was_allowed_and_the_logs_own_names(tmp_path: Path) -> None:
+    changed = lines()
+    changed[5]["do"]["job"] = 7
+    follower, stuck, explained = followed(written(tmp_path, changed))
+    assert stuck is not None
+    text = told(follower, stuck, explained)
+    assert "line 7, after 5 that are explained" in text
+    assert "Nearest: report w0 job 0" not in text  # its store has not run: that is not logged
+    assert "run w0 store" in text.partition("Allowed here:")[2]
+
+
+def test_the_nearest_allowed_command_is_told_with_what_differs(tmp_path: Path) -> None:
+    recorded = [*lines()[:4], {"do": {"verb": "run", "worker": 0, "stream": "store"}}]
+    recorded[2:2] = [{"do": {"verb": "run", "worker": worker, "stream": "compute"}} for worker in (0, 1)]
+    recorded.insert(5, {"do": {"verb": "run", "worker": 1, "stream": "store"}})
+    recorded.append({"do": {"verb": "report", "worker": 0, "job": 3}})
+    follower, stuck, explained = followed(written(tmp_path, recorded, {**HEADER, "runs": "recorded"}))
+    assert stuck is not None
+    text = told(follower, stuck, explained)
+    assert "Nearest: report w0 job 0 (argument 2 is 3 in the log, and could be 0)." in text
+
+
+def test_where_every_run_is_recorded_none_is_inferred(tmp_path: Path) -> None:
+    _, stuck, explained = followed(written(tmp_path, lines(), {**HEADER, "runs": "recorded"}))
+    assert stuck is not None
+    assert stuck.entry.number == 4  # the output of a step that no worker has computed
+    assert explained == 2
+
+
+def test_a_place_is_used_again_once_its_request_has_ended(tmp_path: Path) -> None:
+    many: list[Line] = []
+    for number in range(200):  # there are 64 places
+        many.append({"do": {"verb": "submit", "request": f"chat-{number}"}, "keys": [f"text-{number}"]})
+        many.append({"do": {"verb": "abort", "request": f"chat-{number}"}})
+    follower, stuck, explained = followed(written(tmp_path, many))
+    assert stuck is None
+    assert explained == 400
+    assert follower.state.requests[1].phase != WAITING
