@@ -1,5 +1,6 @@
 """What a line of a log says, in the machine's terms."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, cast
 
 from kvmodel import Action, State
@@ -17,7 +18,7 @@ KEYS = tuple(f"{tier}_keys" for tier in TIERS)
 SEEN = (*NUMBERS, *KEYS, "requests", "jobs")
 """What `seen` may have."""
 
-OF_REQUEST = {
+OF_REQUEST: dict[str, Callable[[int], Action]] = {
     "Wake": act.Wake,
     "Finish": act.Finish,
     "ReleaseLookup": act.ReleaseLookup,
