@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kvproof.bounded import Unfit, read_bounded
 from kvproof.failure import FINGERPRINT_LENGTH
 from kvproof.usage import BadUsage
 from kvproof.verdict import Result, Verdict
@@ -20,13 +21,9 @@ MAX_BYTES = 1024 * 1024
 def read_known(path: Path) -> Mapping[str, str]:
     """Id -> the rest of its line. Raises BadUsage for a file that cannot be read or a line that begins with no id."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise BadUsage(f"known file {path} is larger than {MAX_BYTES:,} bytes; it has one id a line")
-        lines = content.decode("utf-8").splitlines()
-    except OSError as error:
-        raise BadUsage(f"known file {path} cannot be read ({error.strerror})") from None
+        lines = read_bounded(path, MAX_BYTES).decode("utf-8").split("\n")
+    except Unfit as error:
+        raise BadUsage(f"known file {path} {error}; it has one id a line") from None
     except UnicodeDecodeError:
         raise BadUsage(f"known file {path} is not UTF-8 text; it has one id a line") from None
     known: dict[str, str] = {}
@@ -34,12 +31,16 @@ def read_known(path: Path) -> Mapping[str, str]:
         words = line.split("#", 1)[0].strip()
         if not words:
             continue
+        if not words.replace("\t", " ").isprintable():
+            raise BadUsage(f"known file {path} has {words!r:.40} in line {number}, which cannot be printed")
         identifier, _, reason = words.partition(" ")
         if not _ID.fullmatch(identifier):
             raise BadUsage(
                 f"known file {path} has {identifier!r:.40} in line {number}, which is no id of a failure; "
                 f"an id has {FINGERPRINT_LENGTH} hexadecimal digits, as in 7c1f9e"
             )
+        if identifier in known:
+            raise BadUsage(f"known file {path} has {identifier} in line {number} once more; list it once")
         known[identifier] = reason.strip()
     return known
 

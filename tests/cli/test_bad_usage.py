@@ -65,7 +65,7 @@ from kvproof.cli import VERBS
         (("check", "--beyond-contract"), "target kvoffload promises to survive every fault that there is"),
         (("fuzz", "--target", "engine.py:Engine", "--beyond-contract"), "target engine.py:Engine declares no fault"),
         (("explore", "--beyond-contract"), "there is no flag or name --beyond-contract"),
-        (("check", "--known", "missing.txt"), "known file missing.txt cannot be read"),
+        (("check", "--known", "missing.txt"), "known file missing.txt cannot be opened (No such file or directory)"),
         (("check", "--json", "no/such/folder/report.json"), "cannot be written; name a file in a folder that exists"),
         (("check", "--json", "."), "cannot be written"),
         # contradictions

@@ -16,6 +16,9 @@ class Verb(NamedTuple):
     says: str
 
 
+LONGEST_SENTENCE = 2_000
+"""Of an error, in characters."""
+
 VERBS: Mapping[str, Verb] = {
     "check": Verb("check", "run every engine at its planned scopes, and print one screen"),
     "explore": Verb("explore", "search the reference machine exhaustively, with liveness"),
@@ -60,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except BadUsage as error:
-        sys.stderr.write(f"kvproof: {error}\n")
+        sys.stderr.write(f"kvproof: {_one_line(str(error))}\n")
         return BAD_USAGE
     except KeyboardInterrupt:  # before or after the engines ran: while they run, the runner takes it
         sys.stderr.write("kvproof: interrupted\n")
@@ -68,6 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BAD_USAGE
+
+
+def _one_line(text: str) -> str:
+    """What may name anything that somebody wrote, as one line that a terminal shows and does not obey."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return shown if len(shown) <= LONGEST_SENTENCE else f"{shown[:LONGEST_SENTENCE]} ..."
 
 
 def _dispatch(words: list[str]) -> int:

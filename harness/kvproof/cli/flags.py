@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 from kvmodel.contract import ADMISSIONS, DEADLINES, DEPTHS, DISCIPLINES, OUTPUT_FROM, REPORTS, STORE_MODES, Discipline
 from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
+from kvproof.bounded import Unfit, read_bounded
 from kvproof.budget import parse_budget, parse_time
 from kvproof.known import read_known
 from kvproof.obligations.runs import is_watched
@@ -21,6 +22,8 @@ from kvproof.scopes import parse_scope
 from kvproof.targets.declared import declared_disciplines
 from kvproof.targets.registry import DEVICES, OURS, check_name, families, is_ours, load
 from kvproof.usage import BadUsage
+
+MAX_PYPROJECT_BYTES = 1024 * 1024
 
 LARGEST_SEED = 2**63 - 1
 
@@ -272,13 +275,14 @@ def configured_target(folder: Path | None = None) -> str | None:
         if not path.is_file():
             continue
         try:
-            settings = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("kvproof", {})
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, AttributeError) as error:
-            raise BadUsage(f"{path} cannot be read ({error})") from None
+            text = read_bounded(path, MAX_PYPROJECT_BYTES).decode("utf-8")
+            settings = tomllib.loads(text).get("tool", {}).get("kvproof", {})
+        except (Unfit, UnicodeDecodeError, tomllib.TOMLDecodeError, AttributeError, RecursionError) as error:
+            raise BadUsage(f"{path} cannot be read ({error!s:.200})") from None
         if not isinstance(settings, dict) or set(settings) - {"target"}:
             raise BadUsage(f"{path} has settings in [tool.kvproof] that do not exist; there is target")
         target = settings.get("target")
-        if target is not None and not isinstance(target, str):
+        if target is not None and not (isinstance(target, str) and target):
             raise BadUsage(f"{path} has target {target!r:.40} in [tool.kvproof]; it is a text, as --target takes it")
         return target
     return None

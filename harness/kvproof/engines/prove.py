@@ -26,7 +26,11 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     that fits for the proof.
     """
     started = time.monotonic()
-    if job.options.get("certified") and (kept := certificate.valid(job.discipline)) is not None:
+    try:
+        kept = certificate.valid(job.discipline) if job.options.get("certified") else None
+    except certificate.BadCertificate as error:
+        return job.result(Verdict.ERROR, 0.0, detail=str(error))
+    if kept is not None:
         counts = {"safety": kept.safety, "planned_safety": kept.safety, "obligations": kept.obligations, "certified": 1}
         return job.result(Verdict.PROVED, time.monotonic() - started, detail="certified", counts=counts)
     try:

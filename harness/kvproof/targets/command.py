@@ -147,7 +147,7 @@ def from_names(verb: str, arguments: Mapping[str, object], scope: Scope | None =
             raise BadCommand(f"{verb} lacks its {parameter.name}")
     for name in arguments:
         if name not in names:
-            raise BadCommand(f"{verb} has no {name!r}; it takes {', '.join(names) or 'nothing'}")
+            raise BadCommand(f"{verb} has no {name!r:.60}; it takes {', '.join(names) or 'nothing'}")
     args: list[Argument] = []
     for parameter in parameters:
         value = arguments.get(parameter.name, parameter.default)

@@ -6,9 +6,7 @@ so other tools may add them. Files come from other people: everything about them
 """
 
 import json
-import os
 import re
-import stat
 from collections.abc import Mapping
 from itertools import accumulate
 from pathlib import Path
@@ -20,6 +18,7 @@ from kvmodel.contract import Contract
 from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
 from kvproof.atomic import write_whole
+from kvproof.bounded import Unfit, read_bounded
 from kvproof.obligations.watched import READINGS
 from kvproof.targets.command import VERBS, BadCommand, Command, from_names, named_arguments
 from kvproof.trace.trace import MAX_COMMANDS, SCHEMA, BadTrace, Trace
@@ -27,6 +26,13 @@ from kvproof.verdict import Verdict
 
 MAX_BYTES = 16 * 1024 * 1024
 """The largest file that is read, in bytes; our files of MAX_COMMANDS are smaller."""
+
+MAX_CONTAINERS = 4 * MAX_COMMANDS
+"""How many lists and records a file may have; ours has three for each command. A reader needs memory for each of them:
+with this bound, and the one on bytes, less than 512 MiB."""
+
+MAX_QUOTES = 30 * MAX_COMMANDS
+"""How many quotation marks; ours has up to 22 for each command."""
 
 MAX_DEPTH = 32
 """The deepest nesting of a file that is read; ours is 5."""
@@ -93,36 +99,31 @@ def read(path: Path) -> Trace:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        # not blocking: opening a pipe to which nobody writes must not hang
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadTrace(f"trace {path} cannot be opened ({reason}); name a file that kvproof wrote") from None
-    about = os.fstat(handle)
-    if not stat.S_ISREG(about.st_mode):
-        os.close(handle)
-        raise BadTrace(f"trace {path} is not a regular file; name a file that kvproof wrote")
-    with os.fdopen(handle, "rb") as file:
-        if about.st_size > MAX_BYTES:
-            raise BadTrace(
-                f"trace {path} has {about.st_size:,} bytes, and at most {MAX_BYTES:,} (some {MAX_COMMANDS:,} commands) "
-                "are read; cut it into shorter ones"
-            )
-        return file.read(MAX_BYTES)
+        return read_bounded(path, MAX_BYTES)
+    except Unfit as error:
+        raise BadTrace(f"trace {path} {error}; name a file that kvproof wrote") from None
 
 
 def from_bytes(content: bytes, name: str) -> Trace:
     """The trace that a file's content stands for; `name` says in errors where it is from. Raises BadTrace."""
     if not content.strip():
         raise BadTrace(f"trace {name} is empty; record it again")
+    quotes = content.count(b'"')
+    if quotes > MAX_QUOTES:
+        raise BadTrace(f"trace {name} has {quotes:,} quotation marks, and at most {MAX_QUOTES:,} are read")
     brackets = _STRING.sub(b"", content).translate(None, _NOT_BRACKETS)
     depth = max(accumulate(_STEP[byte] for byte in brackets), default=0)
     if depth > MAX_DEPTH:
         raise BadTrace(
             f"trace {name} is nested {depth:,} deep, and a trace never more than {MAX_DEPTH}; it is no trace"
         )
+    containers = brackets.count(b"[") + brackets.count(b"{")
+    if containers > MAX_CONTAINERS:
+        raise BadTrace(f"trace {name} has {containers:,} lists and records, and at most {MAX_CONTAINERS:,} are read")
     try:
-        data: object = json.loads(content.decode("utf-8"), parse_constant=_no_constant)
+        data: object = json.loads(
+            content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_record_of_distinct
+        )
     except UnicodeDecodeError as error:
         raise BadTrace(f"trace {name} is not UTF-8 text (byte {error.start}); it is no trace") from None
     except json.JSONDecodeError as error:
@@ -133,6 +134,15 @@ def from_bytes(content: bytes, name: str) -> Trace:
     except (ValueError, RecursionError) as error:
         raise BadTrace(f"trace {name} is not JSON that can be read ({error}); record it again") from None
     return _Reader(name).trace(data)
+
+
+def _record_of_distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for number, key in enumerate(keys) if key in keys[:number])
+        raise ValueError(f"a record has {twice!r:.40} twice")
+    return record
 
 
 def _no_constant(text: str) -> NoReturn:

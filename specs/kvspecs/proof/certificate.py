@@ -33,6 +33,15 @@ NOT_PROVED_BY = frozenset(
 """Modules of this package that have no part in an obligation or its proof."""
 
 
+MAX_BYTES = 64 * 1024
+
+_AGAIN = "write it again: kvproof prove --certify"
+
+
+class BadCertificate(ValueError):
+    """The kept file is none: one sentence says what is wrong and what to do."""
+
+
 class Certificate(NamedTuple):
     """What was proved of one discipline, with which seeds of the solver."""
 
@@ -52,21 +61,43 @@ def key() -> str:
 
 
 def read() -> Mapping[str, Certificate]:
-    """The certificates by discipline; none if there is no file."""
+    """The certificates by discipline; none if there is no file. Raises BadCertificate."""
     if not FILE.is_file():
         return {}
-    kept = json.loads(FILE.read_text(encoding="utf-8"))
-    return {name: Certificate(c["key"], c["safety"], c["obligations"], tuple(c["seeds"])) for name, c in kept.items()}
+    try:
+        with FILE.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise BadCertificate(f"has more than {MAX_BYTES:,} bytes")
+        kept: object = json.loads(content)
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadCertificate(f"certificate {FILE} cannot be read ({error!s:.100}); {_AGAIN}") from None
+    if not isinstance(kept, dict):
+        raise BadCertificate(f"certificate {FILE} is no record of disciplines; {_AGAIN}")
+    return {str(name): _certificate(name, fields) for name, fields in kept.items()}
+
+
+def _certificate(name: object, fields: object) -> Certificate:
+    match fields:
+        case {"key": str(key), "safety": int(safety), "obligations": int(obligations), "seeds": [*seeds]} if all(
+            isinstance(seed, int) for seed in seeds
+        ):
+            return Certificate(key, safety, obligations, tuple(seeds))
+    raise BadCertificate(f"certificate {FILE} says of {name!r:.40} what is no certificate; {_AGAIN}")
 
 
 def valid(discipline: Discipline) -> Certificate | None:
-    """The certificate of a discipline, if it is about the specification as it is now."""
+    """The certificate of a discipline, if it is about the specification as it is now. Raises BadCertificate."""
     found = read().get(discipline)
     return found if found is not None and found.key == key() else None
 
 
 def write(certificates: Mapping[Discipline, Certificate]) -> None:
     """Keep these certificates, beside those of other disciplines."""
-    kept: dict[str, Certificate] = {**read(), **{str(name): made for name, made in certificates.items()}}
+    try:
+        others = read()
+    except BadCertificate:  # it is replaced
+        others = {}
+    kept: dict[str, Certificate] = {**others, **{str(name): made for name, made in certificates.items()}}
     text = json.dumps({name: kept[name]._asdict() for name in sorted(kept)}, indent=2) + "\n"
     FILE.write_text(text, encoding="utf-8")
