@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kvproof.lockstep import conformance
+    from kvproof.conforming import conformance
     from kvproof.reproduction import Reproduced, reproduce
 
 __version__ = "0.1.0"
@@ -14,7 +14,7 @@ __all__ = ["Reproduced", "__version__", "conformance", "reproduce"]
 def __getattr__(name: str) -> object:
     """What is public, imported when it is asked for: the command line must start without Hypothesis."""
     if name == "conformance":
-        from kvproof.lockstep import conformance
+        from kvproof.conforming import conformance
 
         return conformance
     if name in ("Reproduced", "reproduce"):

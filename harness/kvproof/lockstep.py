@@ -1,23 +1,20 @@
 """Lockstep under Hypothesis: a state machine whose one rule gives an enabled command to a target and explains it.
 
-`conformance(MyTarget)` is what other people's pytest files call; `fuzz` runs the same class.
+`fuzz` runs it, and so does what `conformance` makes.
 """
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
-from unittest import TestCase
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
-from hypothesis.errors import Flaky
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from kvmodel import Contract, Machine, Scope
 from kvmodel.transfer_job import CASCADE
-from kvproof.engines.shrink import shrunk
 from kvproof.failure import fingerprint
-from kvproof.scopes import SCOPES
 from kvproof.targets.command import STREAMS, Command, describe
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed, explain
@@ -70,6 +67,10 @@ class Nonconforming(AssertionError):
     """A target did what cannot be accounted for. The message is the numbered commands and what differs."""
 
 
+class Spent(BaseException):
+    """The time is up. No Exception, so that Hypothesis does not take it for a failure of the target."""
+
+
 class Lockstep(RuleBasedStateMachine):
     """A target and the machine, side by side. Subclasses set `target_class`, `contract` and `scope`.
 
@@ -77,6 +78,7 @@ class Lockstep(RuleBasedStateMachine):
     fields     of the view that were compared in them
     taken      how often each action of the machine accounted for one of them, by its name
     failed     commands and divergence of the last run that failed
+    deadline   `time.monotonic()` after which no command is given any more; None: never
     """
 
     target_class: ClassVar[type[Target]]
@@ -86,6 +88,7 @@ class Lockstep(RuleBasedStateMachine):
     fields: ClassVar[frozenset[str]] = frozenset()
     taken: ClassVar[Counter[str]] = Counter()
     failed: ClassVar[tuple[tuple[Command, ...], Divergence] | None] = None
+    deadline: ClassVar[float | None] = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +112,9 @@ class Lockstep(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def command(self, data: st.DataObject) -> None:
-        """Give one enabled command, or now and then one that must be refused, to both."""
+        """Give one enabled command, or now and then one that must be refused, to both. Raises Spent."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise Spent
         enabled = self._enabled()
         kind = data.draw(st.sampled_from([kind for kind in enabled for _ in range(KINDS[kind][0])]))
         command = data.draw(st.sampled_from(enabled[kind]), label="command")
@@ -174,54 +179,3 @@ def lockstep_class(target_class: type[Target], contract: Contract, scope: Scope)
     name = f"{target_class.__name__}Lockstep"
     own = {"target_class": target_class, "contract": contract, "scope": scope, "taken": Counter[str]()}
     return type(name, (Lockstep,), own)
-
-
-def conformance(
-    target_class: type[Target],
-    contract: Contract | None = None,
-    scope: Scope | None = None,
-    max_examples: int = 50,
-    stateful_step_count: int = 100,
-) -> type:
-    """A `unittest.TestCase` that holds a target against the contract, for use in any pytest file:
-
-        TestMyEngine = kvproof.conformance(MyTarget)
-
-    contract  that of the target class (its attribute `contract`) unless given; without either, pinning
-    scope     the named scope `fuzz` unless given
-    max_examples, stateful_step_count   runs, and commands of a run at most (counts)
-
-    It fails with the shortest sequence of commands that dropping commands leads to. Its attribute `settings` is
-    Hypothesis's, to be replaced as a project likes: `derandomize=True` gives the same commands every time.
-    """
-    chosen = contract or getattr(target_class, "contract", None) or Contract("pinning")
-    cls = lockstep_class(target_class, chosen, scope or SCOPES[DEFAULT_SCOPE])
-
-    class Conformance(TestCase):
-        settings = settings(
-            max_examples=max_examples,
-            stateful_step_count=stateful_step_count,
-            deadline=None,
-            phases=(Phase.explicit, Phase.reuse, Phase.generate),
-            suppress_health_check=HEALTH_CHECKS,
-        )
-
-        def runTest(self) -> None:  # noqa: N802 (unittest's name)
-            try:
-                run_state_machine_as_test(cls, settings=self.settings)
-            except (Nonconforming, Flaky):
-                raise Nonconforming(_shortened(cls)) from None
-
-    return Conformance
-
-
-def _shortened(cls: type[Lockstep]) -> str:
-    assert cls.failed is not None
-    machine = Machine(cls.contract, cls.scope)
-    commands, divergence = cls.failed
-    shorter, run, _ = shrunk(machine, lambda: opened(cls.target_class, machine.setting), commands, divergence, _never)
-    return told(shorter, run.divergence or divergence, cls.scope)
-
-
-def _never() -> bool:
-    return False

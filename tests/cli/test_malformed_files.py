@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from tests.cli import malformed
@@ -26,6 +25,12 @@ TRACES = dict(malformed.broken_traces())
 
 def is_one_sentence(err: str) -> bool:
     return err.startswith("kvproof: ") and err.count("\n") == 1 and err[:-1].isprintable() and len(err) < 2_100
+
+
+class Going:
+    """A flag that tells nobody to stop."""
+
+    value = 0
 
 
 def sentence_on(content: bytes) -> str:
@@ -111,7 +116,7 @@ def test_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: 
     kept.write_bytes(content)
     monkeypatch.setattr(certificate, "FILE", kept)
     job = Job("prove", "kvoffload", "pinning", "s1", SCOPES["s1"], Contract("pinning"), options={"certified": True})
-    result = outcome(job, lambda text: None, SimpleNamespace(value=0))
+    result = outcome(job, lambda text: None, Going())
     assert result.verdict is Verdict.ERROR
     assert result.detail.startswith(f"certificate {kept} ")
     assert result.detail.endswith("write it again: kvproof prove --certify")

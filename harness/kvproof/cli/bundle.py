@@ -1,18 +1,15 @@
-"""The bundle: what is kept of a failure beside its trace and its report."""
+"""The bundle of a failure that the command line has found, with its timeline."""
 
 import dataclasses
-import json
 
+from kvproof.bundle import files_of
 from kvproof.cli.progress import ProgressLine
 from kvproof.failure import Failure
 from kvproof.job import Job
-from kvproof.report.json_report import SCHEMA
 from kvproof.report.timeline import timeline
-from kvproof.reproduction import test_of
 from kvproof.runner import run_jobs
-from kvproof.trace import store
 from kvproof.trace.trace import Trace
-from kvproof.verdict import Result, Verdict
+from kvproof.verdict import Result
 
 SECONDS = 60.0
 """How long a failing trace is performed once more for its timeline. One that hangs has none."""
@@ -25,41 +22,7 @@ def beside(job: Job, result: Result, trace: Trace, told: int) -> dict[str, str]:
     """The files of the bundle by name. told: how many failures of this run have a timeline already."""
     failure = result.failure
     assert failure is not None
-    files = {
-        store.VERDICT_FILE: verdict_json(result, failure, trace.commit),
-        store.REPRO_FILE: test_of(failure, trace.device),
-    }
-    page = _timeline(job, failure, trace) if told < MOST else None
-    if page is not None:
-        files[store.TIMELINE_FILE] = page
-    return files
-
-
-def verdict_json(result: Result, failure: Failure, commit: str) -> str:
-    """One failure for machines: what its report says, as data."""
-    about = {
-        "schema": SCHEMA,
-        "verdict": str(Verdict.FRAGILE if failure.fault else Verdict.REFUTED),
-        "id": failure.fingerprint,
-        "property": failure.property,
-        "sentence": failure.sentence,
-        "target": failure.target,
-        "device": failure.device,
-        "discipline": failure.discipline,
-        "scope": failure.scope_name,
-        "engine": failure.engine,
-        "commit": commit,
-        "seconds": round(result.seconds, 3),
-        "commands": len(failure.commands),
-        "minimal": failure.minimal,
-        "contract": list(failure.contract_lines),
-        "seen": list(failure.target_lines),
-        "rule": failure.rule,
-        "source": failure.source,
-        "next_danger": failure.next_danger,
-        "trace": store.TRACE_FILE,
-    }
-    return json.dumps(about, indent=2) + "\n"
+    return files_of(failure, trace, result.seconds, _timeline(job, failure, trace) if told < MOST else None)
 
 
 def _timeline(job: Job, failure: Failure, trace: Trace) -> str | None:

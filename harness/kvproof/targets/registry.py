@@ -71,11 +71,21 @@ def check_name(spec: str) -> None:
         )
 
 
+_lent: dict[str, type[Any]] = {}
+
+
+def lend(spec: str, target_class: type[Any]) -> None:
+    """In this process the name stands for this class, which is there already and need not be imported again."""
+    _lent[spec] = target_class
+
+
 def load(spec: str, device: str = "") -> type[Any]:
     """The class of a target. Raises UnknownTarget, also for a module that fails while it is imported.
 
     A module is looked for in the current folder first, as `python -m` does.
     """
+    if spec in _lent:
+        return _lent[spec]
     check_name(spec)
     try:
         if ":" in spec:
