@@ -1,6 +1,7 @@
 # Each target does its own set-up: a virtual environment in .venv with the versions of constraints.txt.
 #   make check      hold kvoffload against the reference machine, every engine, one screen
 #   make test       the tests
+#   make docs       the documentation as a site, in build/site; fails on a broken link
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
 #   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix
 #   make bugs-compare   some of them under a plain stateful test and a random walk (ARGS: which; minutes)
@@ -42,7 +43,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: check test bugs bugs-compare mutants recount gpu check-all setup lint types contracts clean
+.PHONY: check test docs bugs bugs-compare mutants recount gpu check-all setup lint types contracts clean
 
 check: $(STAMP)
 	@$(BIN)/kvproof check $(ARGS)
@@ -52,6 +53,10 @@ check-all: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) $(ARGS)
+
+# Not --quiet: strict counts the warnings that are shown. The theme's own notice, of its successor, is not about our pages.
+docs: $(STAMP)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict $(ARGS)
 
 bugs: $(STAMP)
 	@$(BIN)/python -m tests.bugs $(ARGS)
@@ -94,7 +99,8 @@ $(STAMP):
 	@$(PYTHON) -m venv $(VENV)
 	@# torch alone first: an index of CPU-only wheels (PIP_ARGS) need not have the rest
 	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) "$(TORCH)"
-	@$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@# docs too: a few small wheels, and one environment and one stamp are easier to keep than two
+	@$(BIN)/python -m pip install --quiet -e '.[dev,docs]'
 	@touch $@
 
 $(MUTANTS_STAMP): $(STAMP)

@@ -49,9 +49,12 @@ class Engine:
         self.statistics = Statistics()
 
     @classmethod
-    def create(cls, config: Config) -> "Engine":
-        """A bound engine."""
+    def create(cls, config: Config, connector: type[TransferConnector] | None = None) -> "Engine":
+        """A bound engine. connector: its class, in place of that of the discipline."""
         engine = cls(config)
+        if connector is not None:
+            engine.connector = connector.create(config, engine.events)
+            engine.scheduler.connector = engine.connector
         engine.bind()
         return engine
 

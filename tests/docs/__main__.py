@@ -23,7 +23,7 @@ def _typed_again(text: str, desk: Desk) -> str:
     for block in blocks(text):
         if block.kind not in CONSOLE + SCRIPTS or block.reason:
             continue
-        ran = [(command, printed, desk.type(command)) for command, printed in typed(block)]
+        ran = [(command, printed, desk.type(command, block.kind in SCRIPTS)) for command, printed in typed(block)]
         if block.kind in SCRIPTS:
             continue
         written += lines[done : block.line]

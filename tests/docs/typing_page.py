@@ -10,7 +10,7 @@ from typing import NamedTuple
 CLONED = ("docs", "tests", "model", "specs", "impl", "harness", "pyproject.toml", "Makefile", "constraints.txt")
 ROOT = Path(__file__).parents[2]
 
-PATIENCE_S = 300
+PATIENCE_S = 1200
 
 ELLIPSIS = "..."
 """A line of the page that stands for any number of lines, none included."""
@@ -32,19 +32,21 @@ class Desk:
         tools = folder / "bin"
         tools.mkdir()
         for name, words in (("kvproof", f"{sys.executable} -m kvproof"), ("python", sys.executable)):
-            (tools / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+            path = f'PYTHONPATH="$PYTHONPATH:{os.environ.get("PYTHONPATH", "")}"'
+            (tools / name).write_text(f'#!/bin/sh\n{path} exec {words} "$@"\n')
             (tools / name).chmod(0o755)
         self.left = folder / "left"
+        self.status = 0
         own = {"PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "120"}
-        outside = {"GITHUB_STEP_SUMMARY", "VIRTUAL_ENV"}
+        outside = {"GITHUB_STEP_SUMMARY", "VIRTUAL_ENV", "PYTHONPATH"}
         self.environment = {name: value for name, value in os.environ.items() if name not in outside} | own
 
-    def type(self, command: str) -> Ran:
-        """One command, with what it prints on both streams, lines of progress excepted."""
-        script = f"set -e\n{command}\n"
-        ending = f"pwd > {self.left}"
+    def type(self, command: str, script: bool = False) -> Ran:
+        """One command, with what it prints on both streams, lines of progress excepted. It finds the exit status of
+        the one before it in `$?`. script: it is a whole one, which ends at the first command that fails."""
+        begun = "set -e" if script else f"(exit {self.status})"
         ran = subprocess.run(
-            ["bash", "-c", f"trap '{ending}' EXIT\n{script}"],
+            ["bash", "-c", f"trap 'pwd > {self.left}' EXIT\n{begun}\n{command}\n"],
             cwd=self.place,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -52,20 +54,23 @@ class Desk:
             text=True,
             timeout=PATIENCE_S,
         )
-        self.place = Path(self.left.read_text().strip())
+        self.place, self.status = Path(self.left.read_text().strip()), ran.returncode
         lines = [line.rstrip() for line in ran.stdout.splitlines() if not _PROGRESS.match(line)]
         while lines and not lines[-1]:
             lines.pop()
         return Ran(ran.returncode, tuple(lines))
 
 
-_PROGRESS = re.compile(r" +\d+ s  ")
+_PROGRESS = re.compile(r" *\d+ s  \d+/\d+ done;?")
 _VARYING = (
-    (re.compile(r"\b\d+(\.\d+)? s\b"), "N s"),
+    (re.compile(r"\b\d+(\.\d+)? ?s\b"), "N s"),
     (re.compile(r"\b\d+ cores?\b"), "N cores"),
     (re.compile(r"commit [0-9a-f]{7}\b"), "commit N"),
+    (re.compile(r"\b\d+/\d+ (actions|guard outcomes)\b"), r"N \1"),
+    (re.compile(r'"seconds": [\d.]+'), '"seconds": N'),
 )
-"""What one machine prints otherwise than the next one."""
+"""What one machine prints otherwise than the next one; and how much of the machine was covered, which changes with each
+rule that is added to it."""
 
 
 def agrees(printed: tuple[str, ...], seen: tuple[str, ...]) -> bool:

@@ -104,7 +104,7 @@ class MyEngine(StepTarget):
             runnable=tuple(
                 (number, STREAMS.index(stream))
                 for number, worker in enumerate(engine.workers)
-                for stream in STREAMS
+                for stream in worker.streams
                 if worker.can_run(stream)
             ),
         )

@@ -99,8 +99,12 @@ class KVOffload:
 
     def _begin(self) -> None:
         """A new engine on the device; its events begin anew."""
-        self.runtime = Runtime(Engine.create(replace(config_of(self.setting), events=True)), self.device)
+        self.runtime = Runtime(self.create(replace(config_of(self.setting), events=True)), self.device)
         self.announced = NOTHING
+
+    def create(self, config: Config) -> Engine:
+        """The engine under check; a subclass may give it another connector."""
+        return Engine.create(config)
 
     def _device(self, setting: Setting) -> Device:
         raise TypeError("use Ledger, Host or Cuda")

@@ -1,0 +1,1 @@
+"""What `kvproof demo` writes: an engine with one planted bug."""
