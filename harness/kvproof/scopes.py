@@ -112,6 +112,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "failures": ("failures", _count),
     "partial_failures": ("partial_failures", _count),
     "expiries": ("expiries", _count),
+    "deaths": ("deaths", _count),
     "lazy_window": ("lazy_window", _count),
     "repeats": ("repeats", _flag),
     "window": ("window", _count),

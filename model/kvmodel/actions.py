@@ -174,6 +174,12 @@ class FailCopy(NamedTuple):
     position: int | None = None
 
 
+class Die(NamedTuple):
+    """Fault: a worker dies. It runs and reports nothing any more."""
+
+    worker: int
+
+
 class Expire(NamedTuple):
     """The deadline of a job has passed, and a worker has not reported it: the scheduler cleans it up as a failure."""
 
@@ -248,6 +254,7 @@ Action = (
     | ForgeReport
     | FreeTwice
     | FailCopy
+    | Die
 )
 
 ACTIONS: tuple[type[Action], ...] = (
@@ -277,11 +284,12 @@ ACTIONS: tuple[type[Action], ...] = (
     ForgeReport,
     FreeTwice,
     FailCopy,
+    Die,
 )
 
 UNFAIR: frozenset[type[Action]] = frozenset(
     (
-        *(Submit, Preempt, Stop, Abort, Reset, FreeTwice, FailCopy),
+        *(Submit, Preempt, Stop, Abort, Reset, FreeTwice, FailCopy, Die),
         *(DuplicateReport, LoseReport, RepeatMark, LoseMark, ForgeReport),
     )
 )

@@ -11,6 +11,7 @@ from kvmodel.request import ABSENT, DONE, LOADING, RUNNING, WAITING
 from kvmodel.rules import (
     abort,
     admit,
+    die,
     expire,
     fail_copy,
     finish,
@@ -71,6 +72,7 @@ RULES: dict[type[act.Action], Rule] = {
     act.ForgeReport: Rule(report.check_forge, report.forge),
     act.FreeTwice: Rule(misuse.check, misuse.apply),
     act.FailCopy: Rule(fail_copy.check, fail_copy.apply),
+    act.Die: Rule(die.check, die.apply),
 }
 
 
@@ -90,6 +92,8 @@ class Machine:
         ):
             if times and fault not in contract.environment:
                 raise BadScope(f"the scope has {times} of fault {fault!r}, which the contract's environment excludes")
+        if scope.deaths and (why := objection_to_deaths(contract)):
+            raise BadScope(f"the scope has {scope.deaths} of deaths, and {why}")
         if scope.window and contract.depth > 1:
             raise BadScope(
                 f"the scope has window {scope.window} and the contract depth {contract.depth}: a window moves when no "
@@ -185,6 +189,7 @@ class Machine:
         if state.faults_left.forgeries:
             found.append(act.ForgeReport(0))
         found.extend(misuse.offered(state))
+        found.extend(die.offered(self.setting, state))
         if state.faults_left.failures or state.faults_left.partial_failures:
             found.extend(fail_copy.offered(state, runnable(state)))
 
@@ -199,3 +204,14 @@ class Machine:
     def answer(self, state: State, action: act.Reset) -> bool:
         """What the reference answers to a reset in this state."""
         return reset.would_answer_true(self.setting, state, action)
+
+
+def objection_to_deaths(contract: Contract) -> str:
+    """Why workers cannot die under these modes; empty if they can."""
+    if contract.output_from == "first":
+        return "the contract takes output from the first worker: then steps end without the dead. Use output_from all"
+    if contract.marks:
+        return "the contract reports marks, which say of one stream what deaths say of a worker. Use reports per-job"
+    if contract.expires:
+        return "the contract has a deadline, which transfers have and steps have not. Use deadline none"
+    return ""

@@ -29,6 +29,7 @@ class Scope(NamedTuple):
     duplicates, losses, forgeries, double_frees   how often each fault may occur (count)
     failures, partial_failures   how often a worker's copy of a job may fail: wholly, or in one of its blocks (count)
     expiries      jobs that may expire although their report will still come, if the contract has a deadline (count)
+    deaths        workers that may die (count)
     lazy_window   free blocks from the eviction end that a lazy store examines (count; 0: all of them)
     repeats       a symbol has one key wherever it stands, so that one block can stand at several positions of a table:
                   what keys of whole prefixes never allow, and what sliding windows and placeholders bring about
@@ -61,6 +62,7 @@ class Scope(NamedTuple):
     repeats: bool = False
     window: int = 0
     second_blocks: int = 0
+    deaths: int = 0
 
 
 def validated(scope: Scope) -> Scope:
@@ -79,6 +81,7 @@ def validated(scope: Scope) -> Scope:
         ("failures", scope.failures, 0, TIMES),
         ("partial_failures", scope.partial_failures, 0, TIMES),
         ("expiries", scope.expiries, 0, TIMES),
+        ("deaths", scope.deaths, 0, scope.workers),
         ("lazy_window", scope.lazy_window, 0, BLOCKS),
         ("window", scope.window, 0, SYMBOLS_PER_PROMPT),
         ("second_blocks", scope.second_blocks, 0, BLOCKS),

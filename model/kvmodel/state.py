@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from kvmodel.block_pool import Pool, empty_pool
 from kvmodel.contents import Contents, unwritten
+from kvmodel.guards import guard
 from kvmodel.launched_step import Step
 from kvmodel.request import Request
 from kvmodel.scope import Scope
@@ -20,6 +21,7 @@ class Faults(NamedTuple):
     failures: int = 0
     partial_failures: int = 0
     expiries: int = 0
+    deaths: int = 0
 
 
 NO_POOL = empty_pool(0)
@@ -33,6 +35,7 @@ class State(NamedTuple):
     second    the second host tier, which has no block and no contents where the scope has none
     steps     launched steps that are unhandled, or that some worker has not run
     next_job  the id of the next job; ids are never rewound (vLLM PR 39726)
+    dead      of each worker: it has died; empty while all live
     """
 
     device: Pool
@@ -47,6 +50,7 @@ class State(NamedTuple):
     faults_left: Faults
     second: Pool = NO_POOL
     second_contents: Contents = ()
+    dead: tuple[bool, ...] = ()
 
 
 def initial_state(scope: Scope) -> State:
@@ -68,10 +72,17 @@ def initial_state(scope: Scope) -> State:
             scope.failures,
             scope.partial_failures,
             scope.expiries,
+            scope.deaths,
         ),
         second=empty_pool(scope.second_blocks),
         second_contents=unwritten(scope.workers, scope.second_blocks) if scope.second_blocks else (),
     )
+
+
+@guard
+def is_dead(state: State, worker: int) -> bool:
+    """It runs and reports nothing any more."""
+    return bool(state.dead) and state.dead[worker]
 
 
 def pool_of(state: State, tier: str) -> Pool:

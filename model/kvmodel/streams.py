@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kvmodel.block_pool import HOLE
 from kvmodel.guards import guard
 from kvmodel.launched_step import Step
-from kvmodel.state import State
+from kvmodel.state import State, is_dead
 from kvmodel.transfer_job import CASCADE, COPIED, LAUNCHED, LOAD, NONE, PROMOTION, STORE, TIERS_OF, Job
 
 COMPUTE = 0
@@ -80,6 +80,8 @@ def runnable(state: State) -> list[tuple[int, int]]:
         return found
     copies = directions(state)
     for worker in range(len(state.device_contents)):
+        if state.dead and is_dead(state, worker):
+            continue
         step = oldest_compute(state, worker)
         if step is not None and may_compute(state, worker, step):
             found.append((worker, COMPUTE))

@@ -10,7 +10,7 @@ import pytest
 from tests.impl.simulated_cuda import SimulatedDriver
 
 from kvoffload.devices.cuda import Cuda
-from kvoffload.devices.device import Device, FailsOnDemand
+from kvoffload.devices.device import Device, DiesOnDemand, FailsOnDemand
 from kvoffload.devices.host import Host
 from kvoffload.devices.ledger import Ledger
 from kvoffload.operations import Compute, Content, Copy, Operation, Share, Stream, Tier
@@ -76,6 +76,12 @@ def test_host_and_ledger_agree_after_every_call(seed: int) -> None:
         agree(host, random.Random(seed))
 
 
+@pytest.mark.parametrize("seed", range(20, 30))
+def test_host_and_ledger_agree_when_a_worker_dies(seed: int) -> None:
+    with Host(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, gated=True) as host:
+        agree(host, random.Random(seed), dying=True)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_simulated_cuda_and_ledger_agree_after_every_call(seed: int) -> None:
     driver = SimulatedDriver(gpus=1 + seed % 3, haste=seed % 4, seed=seed)
@@ -83,12 +89,18 @@ def test_simulated_cuda_and_ledger_agree_after_every_call(seed: int) -> None:
         agree(cuda, random.Random(seed), failing=seed % 2 == 1)
 
 
-def agree(other: Device, chance: random.Random, failing: bool = False) -> None:
+def agree(other: Device, chance: random.Random, failing: bool = False, dying: bool = False) -> None:
     orders = Orders(chance)
     ledger = Ledger.create(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS)
     devices: tuple[Device, ...] = (ledger, other)
     ran = 0
-    for _ in range(250):
+    for turn in range(250):
+        if dying and turn == 120:
+            for device in devices:
+                assert isinstance(device, DiesOnDemand)
+                device.die(0)
+            assert not ledger.copied(0)
+            assert all(worker for worker, _ in ledger.runnable())
         runnable = ledger.runnable()
         copied = [(worker, job) for worker in range(WORKERS) for job in ledger.copied(worker)]
         doing = chance.random()

@@ -353,6 +353,23 @@ REFUSALS = [
         "fail-copy",
         "worker 0 has no copy on that stream of which this part could fail",
     ),
+    Refusal(PINNING, FAULTLESS, X_HANDLED, act.Die(0), "faults", "no more workers may die in this scope"),
+    Refusal(
+        PINNING,
+        SCOPE._replace(workers=2, deaths=2),
+        ("w1 dies",),
+        act.Die(1),
+        "die",
+        "worker 1 is dead already",
+    ),
+    Refusal(
+        PINNING,
+        SCOPE._replace(deaths=1),
+        (*X_LAUNCHED, "w0 dies"),
+        act.Run(0, 0),
+        "run",
+        "worker 0 is dead: nothing runs there",
+    ),
     Refusal(
         PINNING,
         SCOPE._replace(expiries=1),

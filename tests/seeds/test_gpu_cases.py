@@ -10,5 +10,5 @@ from tests.seeds.write_gpu_cases import all_cases
 def test_the_cases_of_the_gpu_suite_are_these() -> None:
     expected = all_cases()
     assert FILE.read_text(encoding="utf-8") == expected, "write them anew: python -m tests.seeds.write_gpu_cases"
-    assert json.loads(expected).keys() == CASES.keys()
+    assert CASES.keys() - json.loads(expected).keys() == {name for name in CASES if name.startswith("it_dies_")}
     assert len(CASES) >= 59

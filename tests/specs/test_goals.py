@@ -18,6 +18,7 @@ PINNING, FENCING = Contract("pinning"), Contract("fencing")
 AB = Scope(device_blocks=3, host_blocks=3, workers=1, prompts=("ab",), resets=3, losses=1)
 FULL = AB._replace(host_blocks=1)
 TWICE = AB._replace(prompts=("ab", "ab"))
+DYING = AB._replace(deaths=1)
 
 LAUNCHED = ('submit x "ab"', "admit x", "launch")
 HANDLED = (*LAUNCHED, "run w0 compute", "handle output")
@@ -50,7 +51,31 @@ CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refus
         ),
         pytest.param(FINISH, PARTIAL, AB_CD, WEDGED, True, id="it waits for one that waits for a lost job"),
         pytest.param(FINISH, PARTIAL, AB_CD, WEDGED[:-1], False, id="that one would be preempted for it"),
+        pytest.param(FINISH, PINNING, DYING, ('submit x "ab"', "w0 dies"), True, id="its worker died"),
+        pytest.param(FINISH, PINNING, DYING, (*LAUNCHED, "w0 dies"), True, id="its step never ends"),
+        pytest.param(
+            FINISH, PINNING, DYING, (*LAUNCHED, "run w0 compute", "w0 dies"), False, id="its step had been computed"
+        ),
+        pytest.param(FINISH, PINNING, DYING, (*HANDLED, "w0 dies"), False, id="it had been computed"),
+        pytest.param(FINISH, PINNING, DYING, (*HANDLED, "preempt x", "w0 dies"), False, id="the device has all of it"),
+        pytest.param(
+            *(FINISH, PINNING, DYING, (*HANDLED, "preempt x", "reset invalidate", "w0 dies"), True),
+            id="the device has nothing of it",
+        ),
         pytest.param(DRAIN, PINNING, AB, (), True, id="nothing ever happened"),
+        pytest.param(DRAIN, PINNING, DYING, (*LAUNCHED, "w0 dies"), True, id="only a dead worker is missing"),
+        pytest.param(
+            DRAIN, PINNING, DYING, (*LAUNCHED, "run w0 compute", "w0 dies"), False, id="its step is to be handled"
+        ),
+        pytest.param(CONVERGE, PINNING, DYING, (*HANDLED, "w0 dies"), True, id="pinning: excused, its worker died"),
+        pytest.param(
+            *(CONVERGE, PINNING, DYING, ('submit x "ab"', "admit x", "w0 dies"), True), id="pinning: it holds no job"
+        ),
+        pytest.param(
+            *(STORED, PINNING, FULL._replace(deaths=1)),
+            *((*HANDLED, "run w0 store", "report w0 job 0", "w0 dies"), False),
+            id="dead: it can still be launched, in vain",
+        ),
         pytest.param(DRAIN, PINNING, AB, (*HANDLED, "finish x"), False, id="a store still runs"),
         pytest.param(
             DRAIN, PINNING, AB, (*HANDLED, "finish x", "run w0 store", "report w0 job 0"), True, id="all is drained"

@@ -8,6 +8,7 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from kvmodel import ACTIONS, Contract, Scope
+from kvmodel.machine import objection_to_deaths
 from kvproof.engines import walks
 from kvproof.engines.run_of import failure_of
 from kvproof.engines.shrink import shrunk_with_scope
@@ -85,7 +86,9 @@ def _contracts(contract: Contract, scope: Scope) -> list[Contract]:
     return [
         turn
         for turn in turns(contract)
-        if (turn.depth == 1 or not scope.window) and not (turn.marks and scope.second_blocks)
+        if (turn.depth == 1 or not scope.window)
+        and not (turn.marks and scope.second_blocks)
+        and not (scope.deaths and objection_to_deaths(turn))
     ]
 
 

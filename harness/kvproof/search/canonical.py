@@ -14,8 +14,8 @@ from kvmodel.contents import Contents
 from kvmodel.contract import Contract
 from kvmodel.launched_step import Share, Step
 from kvmodel.request import LOADING, RUNNING, Pins, Request, held
-from kvmodel.state import State
-from kvmodel.transfer_job import CASCADE, COPIED, LIVE, LOAD, NONE, PROMOTION, STORE, Job, Pair
+from kvmodel.state import State, is_dead
+from kvmodel.transfer_job import CASCADE, COPIED, LIVE, LOAD, LOST, NONE, PROMOTION, STORE, Job, Pair
 
 
 class Renaming(NamedTuple):
@@ -119,7 +119,8 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]], list[
         unrun: list[Step] = []
         for step in state.steps:
             if not step.ran[worker]:
-                unrun.append(step)
+                if not is_dead(state, worker):
+                    unrun.append(step)
             elif not step.handled:
                 for share in step.shares:
                     if not share.left:
@@ -129,7 +130,7 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]], list[
             _before_computes(unrun, device, device_row)
         for job in state.jobs:
             pending = job.progress[worker] < COPIED
-            if job.direction >= CASCADE or (not pending and job.view != LIVE):
+            if job.direction >= CASCADE or (not pending and not _may_still_publish(state, job, worker)):
                 continue
             if (job.direction == STORE) == pending:
                 for pair in job.pairs:
@@ -153,7 +154,7 @@ def _live_below_host(state: State, host_rows: list[list[int]]) -> list[list[int]
         row = [content if key else 0 for content, key in zip(second, state.second.keys, strict=True)]
         for job in state.jobs:
             pending = job.progress[worker] < COPIED
-            if job.direction < CASCADE or (not pending and job.view != LIVE):
+            if job.direction < CASCADE or (not pending and not _may_still_publish(state, job, worker)):
                 continue
             for pair in job.pairs:
                 block = pair.source if pending else pair.destination
@@ -163,6 +164,11 @@ def _live_below_host(state: State, host_rows: list[list[int]]) -> list[list[int]
                     row[block] = second[block]
         rows.append(row)
     return rows
+
+
+def _may_still_publish(state: State, job: Job, worker: int) -> bool:
+    """What the worker has copied may become what can be hit. What was given to a dead one, and lost, never does."""
+    return job.view == LIVE and not (job.progress[worker] == LOST and is_dead(state, worker))
 
 
 def _before_computes(unrun: list[Step], device: tuple[int, ...], row: list[int]) -> None:
@@ -231,6 +237,7 @@ def canonical_with(contract: Contract, state: State) -> tuple[State, Renaming]:
         state.faults_left,
         second,
         tuple([tuple(row) for row in second_rows]),
+        state.dead,
     )
     workers = len(device_rows)
     if workers == 1 or contract.output_from == "first" or (workers == 2 and _are_in_order(state)):
@@ -304,7 +311,10 @@ def _step_renamed(step: Step, renaming: Renaming) -> Step:
 
 
 def _are_in_order(state: State) -> bool:
-    """Two workers: the first is not behind the second in what they have done, then in what they hold."""
+    """Two workers: the first is not behind the second in what they have done, then in what they hold. The living come
+    first."""
+    if state.dead and state.dead[0] != state.dead[1]:
+        return state.dead[1]
     for job in state.jobs:
         first, second = job.progress
         if first != second:
@@ -324,8 +334,11 @@ def _are_in_order(state: State) -> bool:
 def _workers_ordered(state: State, renaming: Renaming) -> tuple[State, Renaming]:
     workers = range(len(state.device_contents))
 
-    def column(worker: int) -> tuple[list[tuple[int, list[int]]], list[bool], tuple[tuple[int, ...], ...]]:
+    def column(
+        worker: int,
+    ) -> tuple[tuple[bool, ...], list[tuple[int, list[int]]], list[bool], tuple[tuple[int, ...], ...]]:
         return (
+            state.dead[worker : worker + 1],
             [(job.progress[worker], _failed_on(job, worker)) for job in state.jobs],
             [step.ran[worker] for step in state.steps],
             (state.device_contents[worker], state.host_contents[worker], *state.second_contents[worker : worker + 1]),
@@ -341,6 +354,7 @@ def _workers_ordered(state: State, renaming: Renaming) -> tuple[State, Renaming]
             device_contents=_permuted(state.device_contents, order),
             host_contents=_permuted(state.host_contents, order),
             second_contents=_permuted(state.second_contents, order) if state.second_contents else (),
+            dead=tuple([state.dead[worker] for worker in order]) if state.dead else (),
         ),
         renaming._replace(workers=order),
     )

@@ -128,6 +128,7 @@ MODES: Mapping[str, Change] = {
     "duplicates": _scope(lambda scope: scope._replace(duplicates=1)),
     "losses": _scope(lambda scope: scope._replace(losses=1)),
     "expiry": _expiring,
+    "deaths": _scope(lambda scope: scope._replace(deaths=1, aborts=False, preempts=False)),
     "forgeries": _scope(lambda scope: scope._replace(forgeries=1)),
     "failures": _scope(lambda scope: scope._replace(failures=1, aborts=False)),
     "partial-failures": _scope(_partly_failing),
@@ -165,6 +166,14 @@ LISTED = (
     ("window", "lookups"),
     ("window", "failures"),
     ("window", "resets"),
+    ("deaths", "depth"),
+    ("deaths", "decode"),
+    ("deaths", "lookups"),
+    ("deaths", "lazy"),
+    ("deaths", "losses"),
+    ("deaths", "failures"),
+    ("deaths", "resets"),
+    ("deaths", "tiers"),
 )
 """Further pairs, of modes that change what each other does: not every pair of them, since their states are many."""
 

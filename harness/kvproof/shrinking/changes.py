@@ -167,6 +167,7 @@ _COUNTED = {
     "losses": ("lose_report", "lose_mark"),
     "forgeries": ("forge_report",),
     "double_frees": ("free_twice",),
+    "deaths": ("die",),
     "failures": ("fail_copy",),
     "partial_failures": ("fail_block",),
     "expiries": ("expire",),

@@ -94,6 +94,7 @@ VERBS: Mapping[str, tuple[Parameter, ...]] = {
     "drain": (),
     "expire": (_JOB,),
     # the environment's faults
+    "die": (_WORKER,),
     "fail_copy": (_WORKER, _COPIES),
     "fail_block": (_WORKER, _COPIES, Parameter("position")),
     "duplicate_report": (_WORKER, _JOB),
@@ -209,6 +210,8 @@ def describe(command: Command, scope: Scope) -> str:
             return f"run w{args[0]} {args[1]}"
         case "report":
             return f"report w{args[0]} job {args[1]}"
+        case "die":
+            return f"w{args[0]} dies"
         case "expire":
             return f"let job {args[0]} expire"
         case "report_all":

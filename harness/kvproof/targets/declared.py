@@ -1,7 +1,7 @@
 """What a target class declares of its engine: the disciplines and modes it has, and the resets it takes.
 
-All of it is optional. What is not declared is taken to be there, and is asked for; but for a second tier, and resets
-of one tier, which few have.
+All of it is optional. What is not declared is taken to be there, and is asked for; but for a second tier, resets of
+one tier and workers that die, which few have.
 """
 
 from typing import Any
@@ -58,6 +58,8 @@ def undeclared(target: type[Any], scope: Scope, contract: Contract) -> str:
         return "declares other modes"
     if scope.second_blocks and not getattr(target, "second_tier", False):
         return "declares no second tier"
+    if scope.deaths and not getattr(target, "deaths", False):
+        return "declares no dying workers"
     if not scope.resets:
         return ""
     tiers = [tiers for tiers in scope.tiers if tiers not in getattr(target, "tiers", ("all",))]

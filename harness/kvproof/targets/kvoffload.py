@@ -16,7 +16,7 @@ from kvmodel.transfer_job import ABANDONED, CASCADE, LIVE, LOAD, NONE, STORE
 from kvmodel.transfer_job import Pair as ModelPair
 from kvoffload.completions.marks import NO_MARK, WorkerMarks
 from kvoffload.config import Config
-from kvoffload.devices.device import Device, FailsOnDemand
+from kvoffload.devices.device import Device, DiesOnDemand, FailsOnDemand
 from kvoffload.devices.ledger import Ledger as LedgerDevice
 from kvoffload.engine import Engine
 from kvoffload.errors import DoubleFree, Hang, KVOffloadError, UnknownBlock
@@ -91,6 +91,7 @@ class KVOffload:
     exact = True
     disciplines: ClassVar[tuple[str, ...]] = ("pinning", "fencing")
     tiers: ClassVar[tuple[str, ...]] = TIERS
+    deaths = True
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -258,6 +259,12 @@ class KVOffload:
         self.engine.expire(job)
         return Answer()
 
+    def _die(self, worker: int) -> Answer:
+        if not isinstance(self.device, DiesOnDemand):
+            raise TypeError(f"no worker can be made to die on {type(self.device).__name__}")
+        self.device.die(worker)
+        return Answer()
+
     def _fail_copy(self, worker: int, stream: str) -> Answer:
         return self._fail(worker, stream, None)
 
@@ -324,6 +331,7 @@ class KVOffload:
         "abort": _abort,
         "reset": _reset,
         "expire": _expire,
+        "die": _die,
         "fail_copy": _fail_copy,
         "fail_block": _fail_block,
         "duplicate_report": _duplicate_report,
@@ -505,6 +513,8 @@ class Cuda(Host):
 
     Raises RuntimeError where there is no CUDA, ValueError where its streams cannot be gated.
     """
+
+    deaths = False
 
     def _device(self, setting: Setting) -> Device:
         from kvoffload.devices.cuda import Cuda as CudaDevice  # only now: they import torch

@@ -45,7 +45,7 @@ FIELDS: dict[type, set[str]] = {
     Ledger: {"workers", "gated", "misreads", "shards"},
     WorkerMarks: {"stores", "loads"},
     StreamMark: {"pending", "ahead", "failed", "mark"},
-    LedgerWorker: {"device", "host", "computes", "stores", "loads", "unrun", "computed", "finished", "failed"},
+    LedgerWorker: {"device", "host", "computes", "stores", "loads", "unrun", "computed", "finished", "failed", "dead"},
 }  # fmt: skip
 
 
@@ -134,8 +134,9 @@ def _job_names(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], ren
     for request in engine.scheduler.requests.values():
         held |= request.jobs
     for shard in ledger.shards:
-        held |= shard.unrun
-        held.update(shard.finished)
+        if not shard.dead:
+            held |= shard.unrun
+            held.update(shard.finished)
     for worker in marks:
         held.update(worker.stores.pending, worker.loads.pending)
     gone = sorted(held - renaming.jobs.keys(), reverse=True)
@@ -156,7 +157,10 @@ def _pairs(job: TransferJob, renaming: Renaming) -> tuple[tuple[int, int, int], 
 
 
 def _shard(shard: LedgerWorker, next_step: int, generation: int, renaming: Renaming, names: dict[int, int]) -> Hashable:
-    """Operations that have not run, with those of their waits that matter still."""
+    """Operations that have not run, with those of their waits that matter still. What a dead worker has is of no
+    consequence, but for the steps that it has not computed: those are in the view."""
+    if shard.dead:
+        return ()
 
     def waits(jobs: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(sorted([names.get(job, NOWHERE) for job in jobs if job in shard.unrun]))

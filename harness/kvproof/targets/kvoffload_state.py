@@ -62,6 +62,7 @@ def own_state(setting: Setting, view: View, engine: Engine, ledger: Ledger, mark
         view.contents[1],
         0,
         _NO_FAULTS,
+        dead=tuple([shard.dead for shard in ledger.shards]) if any(shard.dead for shard in ledger.shards) else (),
     )
 
 
@@ -69,7 +70,9 @@ def _jobs(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks]) -> tuple
     known = engine.connector.jobs
     if not known and not any(shard.unrun for shard in ledger.shards):
         return ()
-    unrun = [{copy.job: copy for copy in (*shard.stores, *shard.loads)} for shard in ledger.shards]
+    unrun = [
+        {} if shard.dead else {copy.job: copy for copy in (*shard.stores, *shard.loads)} for shard in ledger.shards
+    ]
     found = [_known(job, ledger.shards, unrun, marks) for job in known.values()]
     dropped = {job: copy for copies in unrun for job, copy in copies.items() if job not in known}
     found += [_dropped(copy, unrun) for copy in dropped.values()]
@@ -88,7 +91,9 @@ def _known(
     after_step = NONE
     for worker, shard in enumerate(shards):
         copy = unrun[worker].get(job.id)
-        if copy is not None:
+        if shard.dead and job.launched and worker in job.awaiting:
+            progress.append(LOST)
+        elif copy is not None:
             progress.append(LAUNCHED)
             waiting = copy
             if copy.step >= shard.computed:

@@ -25,6 +25,7 @@ class Target(Protocol):
     prepare      a classmethod that takes a Setting, for what is done once for all of its targets and may take its time
     tiers        those that its resets may name, as words of `kvmodel.tiers`; without it only `all`, and no reset that
                  it is given has a third argument
+    deaths       True if its workers can be made to die, by the command `die`; without it none is
     second_tier  True if it has a second host tier of as many blocks as the scope says; without it none is asked of it
     patience_s   seconds after which a call that does not come back counts as a hang (10), unless --patience says
                  otherwise. In Python code it is interrupted; any other is ended with its process a second later
@@ -109,8 +110,8 @@ class StepTarget:
                    and is fuzzed with an environment that runs copies when it likes
 
     What is asked of the scheduler decision by decision (lookup, admit, grow, launch, wake, finish) it does not have.
-    The faults (fail_copy, fail_block, duplicate_report, lose_report, repeat_mark, lose_mark, forge_report, free_twice)
-    are for those who add them to `verbs`.
+    The faults (die, fail_copy, fail_block, duplicate_report, lose_report, repeat_mark, lose_mark, forge_report,
+    free_twice) are for those who add them to `verbs`.
 
     refusals  the exceptions by which the engine refuses, as documented; anything else that it raises is a violation
     """

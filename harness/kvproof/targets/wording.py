@@ -59,6 +59,8 @@ def command_of(action: Action) -> Command:
             return Command("preempt_pressure")
         case act.Reset(meaning, requests, tiers):
             return Command("reset", (meaning, requests) if tiers == "all" else (meaning, requests, tiers))
+        case act.Die(worker):
+            return Command("die", (worker,))
         case act.Expire(job):
             return Command("expire", (job,))
         case act.FailCopy(worker, stream, None):
@@ -102,6 +104,8 @@ def action_of(machine: Machine, state: State, command: Command) -> Action | None
             return None if victim is None else act.PreemptUnderPressure(victim)
         case "reset":
             return act.Reset(cast(Meaning, args[0]), cast(act.Survivors, args[1]), cast(Tiers, tiers_of(command)))
+        case "die":
+            return act.Die(int(args[0]))
         case "expire":
             return act.Expire(int(args[0]))
         case "fail_copy":
@@ -143,6 +147,7 @@ _RATIONED = (
     | act.ForgeReport
     | act.FreeTwice
     | act.FailCopy
+    | act.Die
 )
 """Actions of which a scope allows so many and no more."""
 

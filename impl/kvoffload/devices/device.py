@@ -52,6 +52,16 @@ class Device(Protocol):
 
 
 @runtime_checkable
+class DiesOnDemand(Protocol):
+    """A device whose workers can be made to die, so that what the engine makes of that can be seen."""
+
+    def die(self, worker: int) -> None:
+        """Gated only: from now on none of the worker's operations runs, and none of its copies is told of. What is
+        enqueued there is taken, as the engine does not know, and stays."""
+        ...
+
+
+@runtime_checkable
 class FailsOnDemand(Protocol):
     """A device whose copies can be made to fail, so that what the engine makes of that can be seen."""
 

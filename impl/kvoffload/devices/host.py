@@ -55,6 +55,7 @@ class _Worker:
         self.outstanding: set[int] = set()
         self.copied: list[int] = []
         self.failed: dict[int, tuple[int, ...]] = {}
+        self.dead = False
 
 
 class _Lane:
@@ -71,7 +72,9 @@ class _Lane:
         self.thread: threading.Thread | None = None
 
     def may_go_on(self) -> bool:
-        """Whether what the thread rests for has happened. A running thread goes on by itself."""
+        """Whether what the thread rests for has happened. A running thread goes on by itself, a dead worker's rests."""
+        if self.worker.dead:
+            return False
         match self.state:
             case State.IDLE:
                 return bool(self.queue)
@@ -83,6 +86,10 @@ class _Lane:
                 return True
             case State.ENDED:
                 return False
+
+    @property
+    def at_gate(self) -> bool:
+        return self.state is State.GATE and not self.worker.dead
 
     def events_happened(self) -> bool:
         """Whether everything that the oldest operation waits for has happened on this worker."""
@@ -184,13 +191,13 @@ class Host:
     def copied(self, worker: int) -> tuple[int, ...]:
         """Jobs whose copies have run on this worker and were not collected, in the order in which they ran."""
         with self._lock:
-            return tuple(self._worker(worker).copied)
+            return self._told(self._worker(worker))
 
     def collect(self, worker: int, job: int) -> tuple[int, ...]:
         """Take one job out of `copied`; answers which of its pairs failed. UnknownJob if it is not there."""
         with self._lock:
             at = self._worker(worker)
-            if job not in at.copied:
+            if job not in self._told(at):
                 raise UnknownJob(f"job {job} is not among those copied on worker {worker}")
             at.copied.remove(job)
             return at.failed.pop(job, ())
@@ -208,7 +215,7 @@ class Host:
         with self._lock:
             self._require(gated=True)
             self._await_quiescence()
-            return tuple((lane.worker.number, lane.stream) for lane in self._lanes if lane.state is State.GATE)
+            return tuple((lane.worker.number, lane.stream) for lane in self._lanes if lane.at_gate)
 
     def run(self, worker: int, stream: Stream) -> None:
         """Gated only (else RuntimeError): let the operation at this stream's gate run; return when it has run and all
@@ -230,7 +237,7 @@ class Host:
             self._require(gated=True)
             lane = self._worker(worker).lanes[stream]
             self._await_quiescence()
-            if lane.state is not State.GATE:
+            if not lane.at_gate:
                 raise NotRunnable(str(lane))
             operation = lane.queue[0].operation
             if isinstance(operation, Copy):
@@ -240,6 +247,14 @@ class Host:
             lane.released = True
             lane.wake.notify()
             self._await_quiescence()
+
+    def die(self, worker: int) -> None:
+        """Gated only (else RuntimeError): the worker's streams rest from now on, and what it has copied is told no
+        more. What is enqueued there stays. Raises Hang if the streams are not quiescent before the deadline."""
+        with self._lock:
+            self._require(gated=True)
+            self._await_quiescence()
+            self._worker(worker).dead = True
 
     def content(self, tier: Tier, worker: int, block: int) -> Content | Unreadable:
         """What this worker's copy of a block holds now. Raises UnknownBlock.
@@ -292,8 +307,14 @@ class Host:
     def wipe(self) -> None:
         """Gated only (else RuntimeError): run what is left, then be as new: every block UNWRITTEN, nothing collected.
 
-        Cheaper than another device, whose threads would have to be started. Raises Hang if what is left cannot run.
+        Workers that died live again, and run what they had left. Cheaper than another device, whose threads would have
+        to be started. Raises Hang if what is left cannot run.
         """
+        with self._lock:
+            for dead in [worker for worker in self._workers if worker.dead]:
+                dead.dead = False
+                for lane in dead.lanes.values():
+                    lane.wake.notify()
         while gates := self.runnable():
             self.run(*gates[0])
         with self._lock:
@@ -323,6 +344,10 @@ class Host:
         if not 0 <= worker < self.workers:
             raise IndexError(f"worker {worker} of {self.workers}")
         return self._workers[worker]
+
+    def _told(self, worker: _Worker) -> tuple[int, ...]:
+        """What the worker has copied, if it can still say so."""
+        return () if worker.dead else tuple(worker.copied)
 
     def _require(self, *, gated: bool) -> None:
         self._raise_failure()

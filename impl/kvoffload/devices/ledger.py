@@ -19,6 +19,7 @@ class LedgerWorker(Plain):
     computed   computes that have run (count)
     finished   jobs that were copied and not collected, in the order in which they ran
     failed     positions of the pairs that failed, of each job among these that has any
+    dead       it has died: nothing runs, and what it has copied nobody will hear of
     """
 
     device: list[Content | Unreadable]
@@ -30,6 +31,7 @@ class LedgerWorker(Plain):
     computed: int
     finished: list[int]
     failed: dict[int, tuple[int, ...]]
+    dead: bool = False
 
     @classmethod
     def blank(cls, device_blocks: int, host_blocks: int) -> Self:
@@ -45,6 +47,8 @@ class LedgerWorker(Plain):
 
     def ready(self, stream: Stream) -> bool:
         """Could the oldest operation of this stream run now?"""
+        if self.dead:
+            return False
         if stream is Stream.COMPUTE:
             return bool(self.computes) and self.unrun.isdisjoint(self.computes[0].jobs)
         queue = self.stores if stream is Stream.STORE else self.loads
@@ -107,12 +111,13 @@ class Ledger(Plain):
                 self._run(worker, ready[0])
 
     def copied(self, worker: int) -> tuple[int, ...]:
-        return tuple(self.shards[worker].finished)
+        shard = self.shards[worker]
+        return () if shard.dead else tuple(shard.finished)
 
     def collect(self, worker: int, job: int) -> tuple[int, ...]:
+        if job not in self.copied(worker):
+            raise UnknownJob(f"job {job} is not among those that worker {worker} has copied: {self.copied(worker)}")
         finished = self.shards[worker].finished
-        if job not in finished:
-            raise UnknownJob(f"job {job} is not among those that worker {worker} has copied: {finished}")
         finished.remove(job)
         return self.shards[worker].failed.pop(job, ())
 
@@ -134,6 +139,10 @@ class Ledger(Plain):
         if stream is Stream.COMPUTE or not self.shards[worker].ready(stream):
             raise NotRunnable(f"the {stream} stream of worker {worker} has no copy that could run and fail")
         self.shards[worker].copy(stream, pairs)
+
+    def die(self, worker: int) -> None:
+        """The worker runs and tells nothing from now on. Its memory stays as it is."""
+        self.shards[worker].dead = True
 
     def content(self, tier: Tier, worker: int, block: int) -> Content | Unreadable:
         shard = self.shards[worker]

@@ -9,8 +9,8 @@ from kvmodel.guards import guard
 from kvmodel.launched_step import Share, Step, reach
 from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
-from kvmodel.state import State
-from kvmodel.transfer_job import CASCADE, LAUNCHED, LIVE, LOAD, NONE, PROMOTION, STORE, Job, Pair, is_queued
+from kvmodel.state import State, is_dead
+from kvmodel.transfer_job import CASCADE, LAUNCHED, LIVE, LOAD, LOST, NONE, PROMOTION, STORE, Job, Pair, is_queued
 
 
 @guard
@@ -158,6 +158,8 @@ def apply(setting: Setting, state: State, action: actions.Launch) -> State:
         steps = (*steps, step)
     after = steps[-1].id if steps else NONE
     launched = (LAUNCHED,) * setting.scope.workers
+    if state.dead:
+        launched = tuple([LOST if is_dead(state, worker) else LAUNCHED for worker in range(setting.scope.workers)])
     device, host, second, requests = state.device, state.host, state.second, list(state.requests)
     jobs: list[Job] = []
     for job in state.jobs:

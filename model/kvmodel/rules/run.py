@@ -6,13 +6,15 @@ from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
 from kvmodel.launched_step import Step
 from kvmodel.setting import Setting
-from kvmodel.state import State, contents_of, with_contents
+from kvmodel.state import State, contents_of, is_dead, with_contents
 from kvmodel.streams import COMPUTE, STREAMS, may_compute, may_copy, oldest_compute, oldest_copy
 from kvmodel.transfer_job import COPIED, NONE, TIERS_OF, Job, is_copied_everywhere
 
 
 def check(setting: Setting, state: State, action: actions.Run) -> None:
     worker, stream = action
+    if is_dead(state, worker):
+        raise Forbidden("run", f"worker {worker} is dead: nothing runs there")
     if stream == COMPUTE:
         step = oldest_compute(state, worker)
         ready = step is not None and may_compute(state, worker, step)
@@ -71,15 +73,20 @@ def copied(state: State, worker: int, job: Job, failing: tuple[int, ...]) -> Sta
         writes = [(block, TORN if at in failing else held) for at, (block, held) in enumerate(writes)]
         job = job._replace(failed=tuple(sorted({*job.failed, *[(worker, position) for position in failing]})))
     ran = job._replace(progress=(*job.progress[:worker], COPIED, *job.progress[worker + 1 :]))
-    done = is_copied_everywhere(ran)
-    if done:
-        ran = ran._replace(flushed=False, after_step=NONE, after_jobs=())
-    jobs = [ran if other.id == job.id else other for other in state.jobs]
-    steps = state.steps
-    if done and job.flushed:
-        jobs = [_no_longer_after(other, job.id) for other in jobs]
-        steps = tuple([step._replace(after_jobs=_without(step.after_jobs, job.id)) for step in steps])
-    return with_contents(state._replace(jobs=tuple(jobs), steps=steps), wrote, written(target, worker, writes))
+    if is_copied_everywhere(ran):
+        state, ran = after_copies(state, ran)
+    jobs = tuple([ran if other.id == job.id else other for other in state.jobs])
+    return with_contents(state._replace(jobs=jobs), wrote, written(target, worker, writes))
+
+
+def after_copies(state: State, job: Job) -> tuple[State, Job]:
+    """The last copy of a job is over: it waits for nothing, and nothing waits for it any more."""
+    if job.flushed:
+        state = state._replace(
+            jobs=tuple([_no_longer_after(other, job.id) for other in state.jobs]),
+            steps=tuple([step._replace(after_jobs=_without(step.after_jobs, job.id)) for step in state.steps]),
+        )
+    return state, job._replace(flushed=False, after_step=NONE, after_jobs=())
 
 
 def _without(ids: tuple[int, ...], job_id: int) -> tuple[int, ...]:

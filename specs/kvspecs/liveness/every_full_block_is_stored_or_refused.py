@@ -8,14 +8,15 @@ from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
 from kvmodel.state import State
 from kvmodel.transfer_job import DIRECTIONS, PROMOTION, STORE, Job
+from kvspecs.liveness.dead_workers import never_launches
 from kvspecs.property import Broken, LivenessProperty, Property
 from kvspecs.safety.completions import FAILURES, failed_now
 
 
 def goal(setting: Setting, state: State) -> bool:
     """No running request has a computed block that was not offered, that the host lacks, and that it has room for. What
-    its window has left it has no more."""
-    if setting.contract.lazy or not state.host.free:
+    its window has left it has no more. Where nothing will be launched any more, as workers died, nothing is offered."""
+    if setting.contract.lazy or not state.host.free or never_launches(setting, state):
         return True
     return not any(
         request.phase == RUNNING

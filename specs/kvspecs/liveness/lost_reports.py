@@ -1,4 +1,4 @@
-"""What waits for a report that will never come: liveness goals exempt exactly this, and nothing else.
+"""What waits for a report that will never come, or for a dead worker: liveness goals exempt exactly this.
 
 With a deadline nothing is exempt: what will never be reported expires.
 """
@@ -9,12 +9,15 @@ from kvmodel.request import WAITING
 from kvmodel.request import held as held_by
 from kvmodel.setting import Setting
 from kvmodel.state import State
-from kvmodel.transfer_job import FORGOTTEN, LOST, Job
+from kvmodel.transfer_job import FORGOTTEN, LOST, Job, is_queued
+from kvspecs.liveness.dead_workers import waits_for_dead
 
 
-def is_stuck(setting: Setting, job: Job) -> bool:
-    """The job can never be completed, nobody will clean it up, and the scheduler has not dropped it."""
-    return LOST in job.progress and job.view != FORGOTTEN and not setting.contract.expires
+def is_stuck(setting: Setting, state: State, job: Job) -> bool:
+    """The job can never be completed, nobody will clean it up, and the scheduler has not dropped it. One that is queued
+    will be given to the dead too, if ever to anybody."""
+    lost = LOST in job.progress or (is_queued(job) and any(state.dead))
+    return lost and job.view != FORGOTTEN and not setting.contract.expires
 
 
 def waits_for_lost(setting: Setting, state: State, number: int) -> bool:
@@ -22,8 +25,8 @@ def waits_for_lost(setting: Setting, state: State, number: int) -> bool:
 
     Blocks that it shares with them, in its table or as hits, it need not wait for.
     """
-    stuck = [job for job in state.jobs if is_stuck(setting, job)]
-    return bool(stuck) and number in _waiting(setting, state, stuck)
+    stuck = [job for job in state.jobs if is_stuck(setting, state, job)]
+    return bool(stuck or state.dead) and number in _waiting(setting, state, stuck)
 
 
 def _waiting(setting: Setting, state: State, stuck: list[Job]) -> set[int]:
@@ -31,7 +34,11 @@ def _waiting(setting: Setting, state: State, stuck: list[Job]) -> set[int]:
 
     Nobody is admitted while somebody who runs wants a block, also one who waits for it in vain.
     """
-    own = {number for number, request in enumerate(state.requests) if any(job.id in request.jobs for job in stuck)}
+    own = {
+        number
+        for number, request in enumerate(state.requests)
+        if waits_for_dead(setting, state, number) or any(job.id in request.jobs for job in stuck)
+    }
     kept = {block for job in stuck for block in holding_of_job(setting.contract, job).device}
     kept.update(block for number in own for block in held_by(state.requests[number].table))
     found = set(own)

@@ -18,7 +18,7 @@ WITHOUT_SURVIVORS: dict[Tiers, Reset] = {
 
 def goal(setting: Setting, state: State) -> bool:
     """Every reset without survivors would answer True now; or, under pinning, a stuck job forbids it for ever."""
-    if any(is_stuck(setting, job) for job in state.jobs):
+    if any(is_stuck(setting, state, job) and not is_queued(job) for job in state.jobs):
         return True
     whole = setting.contract.pins and "all" in setting.scope.tiers
     if whole and any(job.view != FORGOTTEN and not is_queued(job) for job in state.jobs):

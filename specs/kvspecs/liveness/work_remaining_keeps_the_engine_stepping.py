@@ -3,6 +3,7 @@
 from kvmodel.request import ABSENT, DONE
 from kvmodel.setting import Setting
 from kvmodel.state import State
+from kvspecs.liveness.dead_workers import never_ends
 from kvspecs.liveness.lost_reports import is_stuck, waits_for_lost
 from kvspecs.property import Broken, Property
 
@@ -15,10 +16,11 @@ def stands_still(setting: Setting, state: State, offered: frozenset[str]) -> Bro
         if request.phase not in (ABSENT, DONE) and not waits_for_lost(setting, state, number):
             return f"request {number} is not done, and nothing more will happen"
     for job in state.jobs:
-        if not is_stuck(setting, job):
+        if not is_stuck(setting, state, job):
             return f"job {job.id} is not done, and nothing more will happen"
-    if state.steps:
-        return f"the output of step {state.steps[0].id} is not handled, and nothing more will happen"
+    for step in state.steps:
+        if not never_ends(state, step):
+            return f"the output of step {step.id} is not handled, and nothing more will happen"
     return None
 
 

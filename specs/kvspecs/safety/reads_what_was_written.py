@@ -4,15 +4,18 @@ from kvmodel.block_pool import HOLE
 from kvmodel.contents import describe
 from kvmodel.request import RUNNING
 from kvmodel.setting import Setting
-from kvmodel.state import State, contents_of
+from kvmodel.state import State, contents_of, is_dead
 from kvmodel.streams import directions, may_compute, may_copy, oldest_compute, oldest_copy
 from kvmodel.transfer_job import LIVE, TIERS_OF
 from kvspecs.property import Broken, Property
 
 
 def on_state(setting: Setting, state: State) -> Broken:
-    """Judged when an operation may read: every runnable one would read what its launch promised, on its worker."""
+    """Judged when an operation may read: every runnable one would read what its launch promised, on its worker. Nothing
+    is read on a dead one."""
     for worker, device in enumerate(state.device_contents):
+        if state.dead and is_dead(state, worker):
+            continue
         step = oldest_compute(state, worker) if state.steps else None
         if step is not None and may_compute(state, worker, step):
             for share in step.shares:
