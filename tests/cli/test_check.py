@@ -30,6 +30,7 @@ REPORT_KEYS = [
     "states",
     "transitions",
     "trace",
+    "id",
 ]
 
 

@@ -32,6 +32,7 @@ VERBS: Mapping[str, Verb] = {
     "validate": Verb("validate", "follow a log of a running engine, as far as the contract explains it"),
     "shrink": Verb("shrink", "make a saved trace smaller while it fails in the same way"),
     "demo": Verb("demo", "write an engine with one planted bug, for the tutorial"),
+    "bisect": Verb("bisect", "which commit of the target's repository has brought a failure in"),
     "init": Verb("init", "write a commented adapter for an engine of yours, to be filled in"),
     "list": Verb("list_", "targets, scopes or properties that there are"),
     "doctor": Verb("doctor", "what kvproof finds on this machine, and whether it will do"),

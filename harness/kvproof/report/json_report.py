@@ -13,7 +13,7 @@ SCHEMA = 1
 
 
 def to_json(results: Sequence[Result]) -> str:
-    """The report: `schema`, `verdict`, and for each result what `Result` documents."""
+    """The report: `schema`, `verdict`, and for each result what `Result` documents, and the id of its failure."""
     report = {
         "schema": SCHEMA,
         "verdict": str(overall(results)),
@@ -29,6 +29,7 @@ def to_json(results: Sequence[Result]) -> str:
                 "states": result.states,
                 "transitions": result.transitions,
                 "trace": result.trace,
+                "id": None if result.failure is None else result.failure.fingerprint,
             }
             for result in results
         ],

@@ -1,0 +1,1 @@
+"""Which commit of the target's repository has brought a failure in."""
