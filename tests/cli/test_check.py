@@ -147,8 +147,10 @@ def test_the_schema_of_the_json(folder: Path, cli, planned) -> None:
         "states": 1084,
         "transitions": 2000,
         "trace": None,
+        "id": None,
     }
     assert report["results"][2]["trace"] == ".kvproof/failures/9abbd5/trace.itf.json"
+    assert report["results"][2]["id"] == "9abbd5"
     assert report["results"][2]["property"] == "owners-account-for-references"
     assert report["results"][4]["verdict"] == "SKIPPED"
     assert ran.status == 1

@@ -43,9 +43,9 @@ def test_the_search_finds_any_first_bad_commit_in_few_steps(length: int) -> None
 
 
 def test_what_is_skipped_next_to_the_first_bad_one_is_suspected_too() -> None:
-    kinds: dict[str, Judgement] = (
-        dict.fromkeys("abc", "good") | dict.fromkeys("de", "skipped") | {"f": "bad", "g": "bad"}
-    )
+    kinds: dict[str, Judgement] = {"d": "skipped", "e": "skipped", "f": "bad", "g": "bad"}
+    for commit in "abc":
+        kinds[commit] = "good"
     assert first_bad("abcdefg", lambda commit: kinds[commit]).suspects == ("d", "e", "f")
     kinds["e"] = "good"
     assert first_bad("abcdefg", lambda commit: kinds[commit]).suspects == ("f",)
