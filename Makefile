@@ -4,6 +4,7 @@
 #   make docs       the documentation as a site, in build/site; fails on a broken link
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
 #   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix
+#   make bugs-all   the same, and then the engines that sample, the suite and the proofs on each (hours; nightly)
 #   make bugs-compare   some of them under a plain stateful test and a random walk (ARGS: which; minutes)
 #   make mutants    mutation testing of the control plane and the predicates, with mutmut (nightly; an hour of CPU)
 #   make recount    states and transitions counted again in Murphi (needs Debian's rumur and gcc)
@@ -43,7 +44,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: check test docs bugs bugs-compare mutants recount gpu check-all setup lint types contracts clean
+.PHONY: check test docs bugs bugs-all bugs-compare mutants recount gpu check-all setup lint types contracts clean
 
 check: $(STAMP)
 	@$(BIN)/kvproof check $(ARGS)
@@ -60,6 +61,10 @@ docs: $(STAMP)
 
 bugs: $(STAMP)
 	@$(BIN)/python -m tests.bugs $(ARGS)
+
+bugs-all: $(STAMP)
+	@$(BIN)/python -m tests.bugs --keep
+	@$(BIN)/python -m tests.bugs.night $(ARGS)
 
 bugs-compare: $(STAMP)
 	@$(BIN)/python -m tests.bugs.compare $(ARGS)

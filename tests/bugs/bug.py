@@ -9,7 +9,8 @@ from kvproof.search.modes import MODES, Variant
 from tests.bugs.reports import REPORTS, Report
 
 Kind = Literal["pool", "connector", "completion", "store", "scheduler", "ordering", "device", "event"]
-Engine = Literal["conform ledger", "conform host", "soak host"]
+Engine = Literal["conform ledger", "conform host"]
+"""Both are exhaustive at their scopes."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,7 @@ class Bug:
     file       below impl/kvoffload; `old`, which occurs there exactly once, is replaced by `new`
     discipline, variant   where it is looked for: the smallest variant that finds it
     property   that it breaks; commands: how many the shortest way to that takes (count)
-    engine     `conform ledger`: the product search. Where that sees nothing: `conform host`, the walks with real bytes,
-               or `soak host`, whose streams run freely, so that there is no trace and `commands` is 0.
+    engine     `conform ledger`: the product search. Where that sees nothing: `conform host`, the walks with real bytes.
     """
 
     id: str

@@ -402,9 +402,9 @@ BUGS = (
         old="        self.host.touch(matched)\n",
         new="",
         discipline="pinning",
-        variant="s1+lookups",
+        variant="s1",
         property="owners-account-for-references",
-        commands=7,
+        commands=8,
     ),
     Bug(
         id="fence-without-stores",

@@ -40,9 +40,9 @@ BUGS = (
         old="AllCleared(self.tier)",
         new="AllCleared(Tier.DEVICE)",
         discipline="fencing",
-        variant="s1+tiers",
+        variant="s1",
         property=_PROPERTY,
-        commands=5,
+        commands=6,
     ),
     Bug(
         id="event-before-the-copy",

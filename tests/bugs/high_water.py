@@ -81,7 +81,7 @@ BUGS = (
         old="            self.storing.clear()\n            self.host",
         new="            self.storing.clear()\n            self.next_job *= bool(self.jobs)\n            self.host",
         discipline="pinning",
-        variant="s1+marks",
+        variant="s1",
         property="ids-are-never-reused",
         commands=6,
     ),

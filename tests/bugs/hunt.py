@@ -1,21 +1,17 @@
 """Looks for a planted bug with the engines of kvproof, in an interpreter of its own whose kvoffload has the bug in it.
 
 hunt(bug, ...)    plants the bug, starts the interpreter, and answers what it has found
-python -m tests.bugs.hunt ...    is that interpreter: it prints what it finds as JSON
+answered(...)     is what that interpreter does
 """
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kvmodel import Machine
-from kvproof.engines import conform, soak
+from kvmodel.contract import Discipline
+from kvproof.engines import conform
 from kvproof.engines.run_of import RunOf, run_of
 from kvproof.job import Job
 from kvproof.search.modes import Variant
@@ -25,19 +21,17 @@ from kvproof.targets.registry import load
 from kvproof.targets.target import opened
 from kvproof.trace import itf
 from tests.bugs.bug import Bug, Engine, variant_of
-from tests.bugs.planting import ROOT, plant
+from tests.bugs.interpreter import answer_of, require_planted
 
 LIMIT = 120.0
 """Seconds after which a hunt is given up: a mutant may well go round in circles."""
-
-COPIES = 2_000
-"""How many copies a soak makes; `kvproof check` makes more."""
 
 
 class Caught(NamedTuple):
     """What an engine has found. property: that is broken; empty: nothing was found, and `sentence` says what was done.
 
     commands  up to the violation; states: pairs of the product search, or states that walks had to cover (count)
+    seconds   of processor time, of the search alone
     """
 
     property: str
@@ -62,38 +56,35 @@ class Hunted(NamedTuple):
 def searched(variant: Variant, target_class: type, limit: float = LIMIT) -> Caught:
     """The product search, composites on, of a target whose state can be copied out."""
     machine = Machine(variant.contract, variant.scope)
-    started = time.monotonic()
+    started = time.process_time()
     target = opened(target_class, machine.setting)
     found = Product(machine, target, composites=True).search(  # type: ignore[arg-type]
-        lambda: time.monotonic() - started > limit, lambda _: None
+        lambda: time.process_time() - started > limit, lambda _: None
     )
-    seconds = time.monotonic() - started
+    seconds = time.process_time() - started
     if found.divergence is None:
         done = "everything" if found.finished else "cut short"
         return Caught("", f"{done}: {found.pairs} pairs, {found.edges} edges", (), found.pairs, seconds)
     return Caught(found.divergence.property, found.divergence.sentence, found.commands, found.pairs, seconds)
 
 
-def on_host(variant: Variant, engine: Engine) -> Caught:
-    """On real bytes: walks that take every transition, where the way to a violation is shrunk; or a soak."""
+def walked(variant: Variant) -> Caught:
+    """On real bytes: walks that take every transition, where the way to a violation is shrunk."""
     job = Job(
-        engine=engine.split()[0],
+        engine="conform",
         target="kvoffload",
         discipline=variant.contract.discipline,
         scope_name=variant.name,
         scope=variant.scope,
         contract=variant.contract,
         device="host",
-        options={"copies": COPIES},
     )
-    run = soak.run if engine == "soak host" else conform.run
-    started = time.monotonic()
-    result = run(job, lambda _: None, lambda: time.monotonic() - started > LIMIT)
-    failure, seconds = result.failure, time.monotonic() - started
+    started = time.process_time()
+    result = conform.run(job, lambda _: None, lambda: time.process_time() - started > LIMIT)
+    failure, seconds = result.failure, time.process_time() - started
     if failure is None:
         return Caught("", f"{result.verdict}: {result.detail}", (), result.states or 0, seconds)
-    commands = () if engine == "soak host" else failure.commands
-    return Caught(failure.property, failure.sentence, commands, result.states or 0, seconds)
+    return Caught(failure.property, failure.sentence, failure.commands, result.states or 0, seconds)
 
 
 def replay(variant: Variant, target_class: type, commands: Sequence[Command]) -> RunOf:
@@ -104,49 +95,26 @@ def replay(variant: Variant, target_class: type, commands: Sequence[Command]) ->
 
 def hunt(bug: Bug, engine: Engine, variant: str, trace: Path | None) -> Hunted:
     """Plant the bug and look for it there; also replay the trace on it, if there is one."""
-    with tempfile.TemporaryDirectory() as folder:
-        plant(bug, Path(folder))
-        arguments = [bug.discipline, variant, engine, *([] if trace is None else [str(trace)])]
-        paths = [folder, str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", "tests.bugs.hunt", *arguments],
-                cwd=folder,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=LIMIT,
-            )
-        except subprocess.TimeoutExpired:
-            return Hunted(Caught("", f"no answer within {LIMIT:.0f} s", (), 0, LIMIT), None)
-    if done.returncode:
-        raise RuntimeError(f"the hunt for {bug.id} failed:\n{done.stderr}")
-    answer = json.loads(done.stdout)
-    caught = Caught(
-        **{**answer["caught"], "commands": tuple(Command(v, tuple(a)) for v, a in answer["caught"]["commands"])}
-    )
+    call = f"answered({bug.discipline!r}, {variant!r}, {engine!r}, {None if trace is None else str(trace)!r})"
+    try:
+        answer = answer_of(bug, "tests.bugs.hunt", call, LIMIT)
+    except TimeoutError as error:
+        return Hunted(Caught("", str(error), (), 0, LIMIT), None)
+    commands = tuple([Command(verb, tuple(arguments)) for verb, arguments in answer["caught"]["commands"]])
+    caught = Caught(**{**answer["caught"], "commands": commands})
     replayed = None if answer["replayed"] is None else Replayed(*answer["replayed"])
     return Hunted(caught, replayed)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """In the interpreter that has the bug: arguments are discipline, variant, engine, and a trace or nothing."""
-    discipline, name, engine, *traces = arguments
-    import kvoffload
-
-    if not Path(kvoffload.__file__).is_relative_to(Path.cwd()):
-        raise RuntimeError(f"kvoffload is the one in {kvoffload.__file__}, and not the one with the bug")
-    variant = variant_of(name, discipline)  # type: ignore[arg-type]
+def answered(discipline: Discipline, name: str, engine: Engine, trace: str | None) -> dict[str, Any]:
+    """In the interpreter that has the bug: what is found at this variant, and what comes of the trace."""
+    require_planted()
+    variant = variant_of(name, discipline)
     target_class = load("kvoffload", engine.split()[1])
-    caught = searched(variant, target_class) if engine == "conform ledger" else on_host(variant, engine)  # type: ignore[arg-type]
+    caught = searched(variant, target_class) if engine == "conform ledger" else walked(variant)
     replayed = None
-    if traces:
-        trace = itf.read(Path(traces[0]))
-        run = replay(Variant(trace.scope_name, trace.scope, trace.contract), target_class, trace.commands)
+    if trace is not None:
+        stored = itf.read(Path(trace))
+        run = replay(Variant(stored.scope_name, stored.scope, stored.contract), target_class, stored.commands)
         replayed = Replayed("" if run.divergence is None else run.divergence.property, run.done)
-    print(json.dumps({"caught": caught._asdict(), "replayed": replayed}))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return {"caught": caught._asdict(), "replayed": replayed}

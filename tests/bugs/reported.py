@@ -208,7 +208,7 @@ BUGS: tuple[Bug, ...] = (
         known = [one for one in jobs.values() if [pair.key for pair in one.pairs] == keys][-1]
 """,
         discipline="fencing",
-        variant="s1,prompts=a,host=2",
+        variant="s1",
         property="dropped-jobs-publish-nothing",
         commands=8,
     ),
@@ -467,7 +467,7 @@ BUGS: tuple[Bug, ...] = (
         old="sum([not counts[block] for block in set(hits)])",
         new="len(set(hits))",
         discipline="pinning",
-        variant="s1,prompts=a+ab,device=2,resets=0,aborts=no",
+        variant="s1",
         property="work-remaining-keeps-the-engine-stepping",
         commands=5,
     ),

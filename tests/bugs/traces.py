@@ -12,12 +12,12 @@ from tests.bugs.planting import ROOT
 
 FOLDER = ROOT / "tests" / "traces" / "bugs"
 
-DEVICES: dict[Engine, str] = {"conform ledger": "ledger", "conform host": "host", "soak host": "host"}
+DEVICES: dict[Engine, str] = {"conform ledger": "ledger", "conform host": "host"}
 
 
-def trace_file(bug: Bug) -> Path | None:
-    """Where the bug's trace is; None for a bug that only streams running freely show, which nobody can repeat."""
-    return None if bug.engine == "soak host" else FOLDER / f"{bug.id}.trace.itf.json"
+def trace_file(bug: Bug) -> Path:
+    """Where the bug's trace is."""
+    return FOLDER / f"{bug.id}.trace.itf.json"
 
 
 def trace_of(bug: Bug, commands: Sequence[Command]) -> Trace:

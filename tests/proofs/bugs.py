@@ -274,6 +274,13 @@ BUGS: tuple[Bug, ...] = (
 )
 
 
+def named_failures() -> dict[str, tuple[Bug, Discipline]]:
+    """Every bug that an obligation finds, once for each of its disciplines, under a name of its own."""
+    return {
+        f"{discipline}-{bug.name}": (bug, discipline) for bug in BUGS if bug.fails for discipline in bug.disciplines
+    }
+
+
 def failed_parametrically(bug: Bug, discipline: Discipline) -> set[str]:
     """The obligations that fail, among the one that is named, or all if none is."""
     found = Induction(discipline, action_of(bug, discipline), bug.alter).prove(lambda o: bug.fails in ("", o.name))

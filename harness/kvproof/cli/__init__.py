@@ -34,6 +34,9 @@ VERBS: Mapping[str, Verb] = {
     "demo": Verb("demo", "write an engine with one planted bug, for the tutorial"),
     "bisect": Verb("bisect", "which commit of the target's repository has brought a failure in"),
     "init": Verb("init", "write a commented adapter for an engine of yours, to be filled in"),
+    "coverage": Verb(
+        "coverage", "what the engines reach of the machine: actions, guards, phases, modes, pairs; in full"
+    ),
     "list": Verb("list_", "targets, scopes or properties that there are"),
     "doctor": Verb("doctor", "what kvproof finds on this machine, and whether it will do"),
 }

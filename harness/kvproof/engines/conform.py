@@ -244,7 +244,7 @@ def _walked(job: Job, variant: Variant, target_class: type[Target], progress: Pr
             steps += len(walker.commands)
             if walker.divergence is not None:
                 failure = _failure_of_walk(job, variant, machine, target_class, walker)
-                return Found(False, failure, {"edges": taken}, "")
+                return Found(False, failure, {"states": len(transitions.states), "edges": taken}, "")
     finally:
         walker.close()
     amounts |= {"states": len(transitions.states), "edges": transitions.total, "planned_edges": transitions.total}

@@ -6,6 +6,9 @@ counts how often it was; an engine lists with 0 what it could reach and did not.
     action:Launch        an action of the machine that was taken
     guard:admit/no-room  an outcome of a guard (what a rule decided)
     field:tables         a field of the target's view that was compared
+    phase:Wake LOADING   an action in a phase, in words (kvproof.search.phases)     } these three are followed
+    mode:lazy            a step with this mode on                                   } for `kvproof coverage` alone
+    then:Launch > Run    a state that the first leads into and the second out of    }
 
 Other names are amounts, and reports understand `edges`, `pairs`, `commands`, `copies`, `bytes`, each with
 `planned_edges` and so on where there was a plan.
@@ -18,6 +21,7 @@ from typing import NamedTuple
 from kvproof.verdict import Result
 
 ACTION, GUARD, FIELD = "action:", "guard:", "field:"
+PHASE, MODE, THEN = "phase:", "mode:", "then:"
 
 
 class Covered(NamedTuple):

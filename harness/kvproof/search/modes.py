@@ -136,6 +136,44 @@ MODES: Mapping[str, Change] = {
 }
 """Name -> how it changes a variant. Each is off in the base scopes s1 to s4."""
 
+SWITCHES: Mapping[str, Callable[[Contract, Scope], bool]] = {
+    "lazy": lambda contract, scope: contract.lazy,
+    "first": lambda contract, scope: contract.output_from == "first",
+    "depth": lambda contract, scope: contract.depth > 1,
+    "marks": lambda contract, scope: contract.marks,
+    "lookups": lambda contract, scope: scope.lookups,
+    "decode": lambda contract, scope: scope.decode > 0,
+    "pressure": lambda contract, scope: (scope.decode > 0 or contract.partial) and _is_short(scope),
+    "partial": lambda contract, scope: contract.partial,
+    "repeats": lambda contract, scope: scope.repeats,
+    "window": lambda contract, scope: scope.window > 0,
+    "evict": lambda contract, scope: "evict" in scope.meanings and scope.resets > 0,
+    "survivors": lambda contract, scope: scope.survivors and scope.resets > 0,
+    "tiers": lambda contract, scope: scope.tiers != ("all",) and scope.resets > 0,
+    "resets": lambda contract, scope: scope.resets > 1,
+    "duplicates": lambda contract, scope: scope.duplicates > 0,
+    "losses": lambda contract, scope: scope.losses > 0,
+    "expiry": lambda contract, scope: contract.expires,
+    "forgeries": lambda contract, scope: scope.forgeries > 0,
+    "failures": lambda contract, scope: scope.failures > 0,
+    "partial-failures": lambda contract, scope: scope.partial_failures > 0,
+    "double-frees": lambda contract, scope: scope.double_frees > 0,
+    "second": lambda contract, scope: scope.second_blocks > 0,
+}
+"""Name -> whether the mode is on, however that came about."""
+
+
+def _is_short(scope: Scope) -> bool:
+    """Is there too little room for all requests at once, once they have grown?"""
+    wanted = sum(len(prompt) + scope.decode for prompt in scope.prompts)
+    return len(scope.prompts) > 1 and wanted > scope.device_blocks
+
+
+def switched_on(contract: Contract, scope: Scope) -> tuple[str, ...]:
+    """The modes that are on, in the order of MODES."""
+    return tuple(name for name in MODES if SWITCHES[name](contract, scope))
+
+
 PAIRED_WITH_ALL = (
     "lazy", "first", "lookups", "decode", "pressure", "evict", "survivors", "resets", "duplicates", "losses",
     "forgeries", "double-frees",

@@ -63,3 +63,29 @@ def _request(state: State, number: int) -> Label:
 def _all(state: State) -> set[Label]:
     found: set[Label] = {_request(state, number) for number in range(len(state.requests))}
     return found | {_job(job) for job in state.jobs}
+
+
+YES = ("looked up", "in a step")
+"""What the two answers in the phase of a request are about, in their order."""
+
+
+def worded(label: Label) -> str:
+    """A pair of action and phase in words: `Preempt RUNNING, in a step, store LIVE launched/copied`."""
+    action, *phase = label
+    words: list[str] = []
+    answers = iter(YES)
+    for part in phase:
+        if isinstance(part, bool):
+            about = next(answers)
+            words += [about] * part
+        elif not isinstance(part, tuple):
+            words.append(str(part))
+        elif part and isinstance(part[0], tuple):
+            words += [_in_words(*job) for job in part]
+        elif part:  # the last part of a job, after its direction and its view
+            words[-2:] = [_in_words(words[-2], words[-1], part)]
+    return f"{action} {', '.join(words)}" if words else str(action)
+
+
+def _in_words(direction: object, view: object, progress: tuple[object, ...]) -> str:
+    return f"{direction} {view} {'/'.join(map(str, progress))}"

@@ -405,6 +405,7 @@ class KVOffload:
             tuple([(worker, _STREAMS[stream]) for worker, stream in self.device.runnable()]),
             (self._contents(Tier.DEVICE, device.size, generation), self._contents(Tier.HOST, host.size, generation)),
             self.announced,
+            engine.has_work(),
         )
 
     def _contents(self, tier: Tier, blocks: int, generation: int) -> tuple[tuple[int, ...], ...]:

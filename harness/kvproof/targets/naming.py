@@ -6,7 +6,7 @@ not hold names the divergence. Where all hold, the field that differs does.
 
 from kvmodel import Action, Forbidden, Machine, State, policy
 from kvmodel import actions as act
-from kvmodel.request import PHASES
+from kvmodel.request import ABSENT, DONE, PHASES
 from kvmodel.state import job_with
 from kvmodel.streams import STREAMS, oldest_compute, oldest_copy
 from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LAUNCHED, STORE, VIEWS
@@ -14,7 +14,7 @@ from kvproof.targets.command import Command, request_name
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.side_by_side import as_state, choice_words, content_in_words, sides
 from kvproof.targets.view import JobView, View, expected
-from kvspecs.catalogue import AGREEMENT, EVENTS, JUDGED, NAMES
+from kvspecs.catalogue import AGREEMENT, EVENTS, JUDGED, NAMES, STEPPING
 from kvspecs.property import Property
 from kvspecs.safety.events_tell_what_can_be_hit import on_events
 
@@ -48,6 +48,9 @@ BY_RULE = {
 }
 """The property that a guard of the contract is there for, by the name of its rule: of admit and lookup, that a request
 with jobs outstanding is deferred."""
+
+ENDED = (ABSENT, DONE)
+"""Phases of requests that want nothing of the engine."""
 
 COUNTS = ("owners-account-for-references", "free-means-unowned", "no-double-free")
 """Properties of counts and queues: named first where they are broken, since whatever else is wrong comes of it."""
@@ -169,6 +172,8 @@ def _broken(
     if field == "announced" and view.announced is not None:
         told = on_events(setting, after, view.announced) or "the events are not in order"
         return EVENTS.name, f"{told[:1].upper()}{told[1:]}."
+    if field == "has_work":
+        return STEPPING.name, f"The engine has {'' if view.has_work else 'no '}work, it says; {_left(after)}."
     if field == "requests":
         return _request_name(action, after, view)
     found = _of_pool(machine, after, view, field) or _awaited(after, view, field) or _kept(after, view, field)
@@ -180,6 +185,14 @@ def _broken(
     if field == "contents":
         return name, _other_content(machine, after, view)
     return name, f"The target's {field.replace('_', ' ')} are not what the contract says."
+
+
+def _left(state: State) -> str:
+    """Whatever an engine must be stepped on for."""
+    left = [f"request {request_name(number)}" for number, one in enumerate(state.requests) if one.phase not in ENDED]
+    left += [f"job {job.id}, which holds blocks" for job in state.jobs if job.view != FORGOTTEN]
+    left += ["the output of a step" for step in state.steps if not step.handled]
+    return f"left is {', '.join(left)}" if left else "nothing is left"
 
 
 def _reissued(before: State, after: State, view: View) -> tuple[str, str] | None:

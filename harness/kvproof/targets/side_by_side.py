@@ -107,6 +107,8 @@ def sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], 
     if view.announced is not None:
         for tier, wanted_keys, told in zip(TIERS, right.announced or (), view.announced, strict=False):
             say(_told(machine, tier, wanted_keys), _told(machine, tier, told))
+    if view.has_work is not None:
+        say(_steps_on(right.has_work), _steps_on(view.has_work))
     if view.contents is not None:
         for tier, wanted_rows, rows in zip("dhs", right.contents or (), view.contents, strict=False):
             for worker, (wanted_row, row) in enumerate(zip(wanted_rows, rows, strict=True)):
@@ -143,6 +145,10 @@ def _hit(machine: Machine, key: int) -> str:
 def _told(machine: Machine, tier: str, keys: tuple[int, ...]) -> str:
     names = [f"{'not ' * (key < 0)}{machine.setting.key_names[abs(key) - 1]!r}" for key in keys]
     return f"announced on the {tier}: {', '.join(names) or 'nothing'}"
+
+
+def _steps_on(has_work: bool | None) -> str:
+    return "must be stepped on" if has_work else "has no work left"
 
 
 def _queue(tier: str, free: tuple[int, ...]) -> str:

@@ -6,7 +6,7 @@ from kvmodel import Action, Machine, State
 from kvmodel import actions as act
 from kvmodel.contents import Contents
 from kvmodel.prefix_cache import findable
-from kvmodel.request import Request
+from kvmodel.request import ABSENT, DONE, Request
 from kvmodel.scope import Scope
 from kvmodel.state import contents_of, pool_of
 from kvmodel.streams import runnable
@@ -63,6 +63,8 @@ class View(NamedTuple):
     announced  keys that can be hit according to the target's events, in order: on the device, then on the host, then on
                the second tier if there is one; one that was stored twice twice, one that was removed and was not there
                as its negative
+    has_work  whether the engine must be stepped on: as long as a request, an awaited output or a job that was not
+              forgotten is left, so that an idle one hears of the transfers that hold blocks
     offers    what the scheduler would do next if it was asked: keys of actions
     """
 
@@ -81,6 +83,7 @@ class View(NamedTuple):
     runnable: tuple[tuple[int, int], ...] | None = None
     contents: tuple[Contents, ...] | None = None
     announced: Announced | None = None
+    has_work: bool | None = None
     offers: frozenset[tuple[object, ...]] | None = None
 
 
@@ -155,7 +158,16 @@ def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) 
         tuple(runnable(state)),
         tuple([contents_of(state, tier) for tier in tiers]),
         tuple([findable(pool_of(state, tier)) for tier in tiers]),
+        _has_work(state),
         offers,
+    )
+
+
+def _has_work(state: State) -> bool:
+    return (
+        any(not step.handled for step in state.steps)
+        or any(request.phase not in (ABSENT, DONE) for request in state.requests)
+        or any(job.view != FORGOTTEN for job in state.jobs)
     )
 
 

@@ -164,6 +164,8 @@ def _view(setting: Setting, view: View) -> None:
             for key in _sequence(told, "what is announced of a tier"):
                 if not isinstance(key, int) or not 0 < abs(key) <= keys:
                     raise _Odd(f"announced has {key!r:.40}, which is no key")
+    if not isinstance(view.has_work, bool | None):
+        raise _Odd(f"has_work is {view.has_work!r:.40}, which is neither True nor False")
     if view.contents is not None:
         for rows, tier in zip(_sequence(view.contents, "contents", len(there)), there, strict=True):
             for row in _sequence(rows, "contents of a tier", scope.workers):

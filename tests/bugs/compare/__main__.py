@@ -1,37 +1,36 @@
-"""Looks for bugs of the bank with a plain stateful test and with a random walk, and prints one line for each.
+"""Looks for bugs of the bank with a plain stateful test and with a random walk, and keeps what came of it.
 
-python -m tests.bugs.compare ID ...                five seeds each: default settings of Hypothesis, and a random walk
-python -m tests.bugs.compare --examples 2000 ID ...   instead with that many examples for a seed
-python -m tests.bugs.compare --sound               the sound kvoffload, which must pass
+python -m tests.bugs.compare [ID ...]                 five seeds each: default settings of Hypothesis, and a random walk
+python -m tests.bugs.compare --examples 2000 ID ...   with that many examples, and walks, for a seed
+                                 --until-met          no further seed once one has met it: is it missed on every seed?
+python -m tests.bugs.compare --sound                  the sound kvoffload, which must pass; nothing is kept
+python -m tests.bugs.compare --readme                 write README.md anew from what is kept
 
-A line says in how many of the seeds the bug was met, and how many seconds of processor time all of them took.
+A line says in how many of the seeds the bug was met, and how many seconds of processor time all of them took. It is
+added to results.json, in place of an older one of the same bug and the same way of looking.
 """
 
 import argparse
-import json
-import os
 import random
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.bugs.bank import BANK, BY_ID
+from tests.bugs.compare import results
+from tests.bugs.compare.results import DEFAULT_EXAMPLES, SEEDS, Compared, walks_beside
 from tests.bugs.compare.serving import COMMANDS, Serving
 from tests.bugs.compare.stateful import PlainMachine
-from tests.bugs.planting import ROOT, plant
+from tests.bugs.interpreter import answer_of
 
-SEEDS = 5
-DEFAULT_EXAMPLES = 100
-WALKS, LENGTH = 400, 50
-"""A random walk: as many fresh engines, and commands on each (counts)."""
-LIMIT = 540.0
-"""Seconds after which a bug is given up."""
+LENGTH = 50
+"""Commands of one random walk, and of one example at most, which is Hypothesis's default (count)."""
+LIMIT = 7200.0
+"""Seconds after which a bug is given up: a mutant may go round in circles."""
+SOUND = "sound"
 
 
 def met(run: Callable[[], None]) -> bool:
@@ -44,9 +43,10 @@ def met(run: Callable[[], None]) -> bool:
 
 
 def by_hypothesis(number: int, examples: int) -> bool:
-    """Without shrinking, which would cost time and find nothing new. 50 steps at most: the default."""
+    """Without shrinking, which would cost time and find nothing new."""
     found = settings(
         max_examples=examples,
+        stateful_step_count=LENGTH,
         database=None,
         deadline=None,
         phases=(Phase.generate,),
@@ -56,58 +56,47 @@ def by_hypothesis(number: int, examples: int) -> bool:
     return met(lambda: run_state_machine_as_test(seed(number)(PlainMachine), settings=found))
 
 
-def by_walk(number: int) -> bool:
+def by_walk(number: int, walks: int) -> bool:
     """Commands and arguments with equal chances."""
     chance = random.Random(number)
 
     def walk() -> None:
-        for _ in range(WALKS):
+        for _ in range(walks):
             serving = Serving(lambda options: chance.choice(list(options)))
             for _ in range(LENGTH):
                 getattr(serving, chance.choice(COMMANDS))()
+                serving.go_on()
                 serving.check()
             serving.drain()
 
     return met(walk)
 
 
-def measured(examples: int, walks: bool) -> dict[str, list[float]]:
-    """In the interpreter that has the bug: how often, and seconds of processor time for all seeds."""
-    ways: dict[str, Callable[[int], bool]] = {f"hypothesis {examples}": lambda number: by_hypothesis(number, examples)}
-    if walks:
-        ways["walk"] = by_walk
-    answer = {}
-    for name, way in ways.items():
+def measured(name: str, examples: int, until_met: bool) -> list[Compared]:
+    """In the interpreter that has the bug: both ways of looking, with every seed, or until one has met it."""
+    walks = walks_beside(examples)
+    ways: dict[tuple[str, int], Callable[[int], bool]] = {
+        ("walk", walks): lambda number: by_walk(number, walks),
+        ("hypothesis", examples): lambda number: by_hypothesis(number, examples),
+    }
+    found: list[Compared] = []
+    for (way, runs), look in ways.items():
         started = time.process_time()
-        times = sum([way(number) for number in range(SEEDS)])
-        answer[name] = [times, time.process_time() - started]
-    return answer
+        times = seeds = 0
+        while seeds < SEEDS and not (until_met and times):
+            times += look(seeds)
+            seeds += 1
+        seconds = round(time.process_time() - started, 2)
+        found.append(Compared(name, way, runs, times, seeds, seconds, results.today()))
+    return found
 
 
-def line(name: str, examples: int, walks: bool) -> str:
-    """What `measured` says of one bug, or of the sound kvoffload, in an interpreter of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        if name != "sound":
-            plant(BY_ID[name], Path(folder))
-        paths = [folder, str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        call = f"print(json.dumps(measured({examples}, {walks})))"
-        code = f"import json; from tests.bugs.compare.__main__ import measured; {call}"
-        try:
-            done = subprocess.run(
-                [sys.executable, "-c", code],
-                cwd=folder,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-                capture_output=True,
-                text=True,
-                timeout=LIMIT,
-            )
-        except subprocess.TimeoutExpired:
-            return f"{name:34} no answer within {LIMIT:.0f} s"
-    if done.returncode:
-        raise RuntimeError(f"the comparison of {name} failed:\n{done.stderr}")
-    found = json.loads(done.stdout.splitlines()[-1])
-    parts = [f"{way}: {times} of {SEEDS} seeds, {seconds:.1f} s" for way, (times, seconds) in found.items()]
-    return f"{name:34} {'   '.join(parts)}"
+def compared(name: str, examples: int, until_met: bool = False) -> list[Compared]:
+    """What `measured` says of one bug, or of the sound kvoffload, in an interpreter of its own. TimeoutError."""
+    call = f"[one._asdict() for one in measured({name!r}, {examples}, {until_met})]"
+    bug = None if name == SOUND else BY_ID[name]
+    answer = answer_of(bug, "tests.bugs.compare.__main__", call, LIMIT)
+    return [Compared(**one) for one in answer]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -116,15 +105,29 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("ids", nargs="*", metavar="ID")
     parser.add_argument("--examples", type=int, default=DEFAULT_EXAMPLES)
+    parser.add_argument("--until-met", action="store_true", help="no further seed once one has met it")
     parser.add_argument("--sound", action="store_true", help="the sound kvoffload instead of bugs")
+    parser.add_argument("--readme", action="store_true", help="only write README.md from what is kept")
     asked = parser.parse_args(arguments)
     unknown = set(asked.ids) - BY_ID.keys()
     if unknown:
         parser.error(f"there is no {sorted(unknown)[0]!r} in the bank")
-    names = ["sound"] if asked.sound else asked.ids or [bug.id for bug in BANK]
-    for name in names:
-        print(line(name, asked.examples, walks=asked.examples == DEFAULT_EXAMPLES), flush=True)
-    return 0
+    if asked.readme:
+        results.write_readme()
+        return 0
+    passed = True
+    for name in [SOUND] if asked.sound else asked.ids or [bug.id for bug in BANK]:
+        try:
+            found = compared(name, asked.examples, asked.until_met)
+        except TimeoutError as error:
+            print(f"{name:34} {error}", flush=True)
+            continue
+        print(f"{name:34} {'   '.join(map(str, found))}", flush=True)
+        if asked.sound:
+            passed = not any(one.met for one in found)
+        else:
+            results.keep(found)
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ class PlainMachine(RuleBasedStateMachine):
         assert self.serving is not None
         self.serving.pick = lambda options: data.draw(st.sampled_from(list(options)))
         getattr(self.serving, command)()
+        self.serving.go_on()
 
     @rule(data=st.data())
     def submit(self, data: st.DataObject) -> None:
@@ -27,6 +28,10 @@ class PlainMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def step(self, data: st.DataObject) -> None:
         self._do("step", data)
+
+    @rule(data=st.data())
+    def serve(self, data: st.DataObject) -> None:
+        self._do("serve", data)
 
     @precondition(lambda self: self.serving is not None and self.serving.device.runnable())
     @rule(data=st.data())
@@ -42,15 +47,6 @@ class PlainMachine(RuleBasedStateMachine):
     def fail_copy(self, data: st.DataObject) -> None:
         self._do("fail_copy", data)
 
-    @precondition(lambda self: self.serving is not None and self.serving.reported)
-    @rule(data=st.data())
-    def report_again(self, data: st.DataObject) -> None:
-        self._do("report_again", data)
-
-    @rule(data=st.data())
-    def report_forged(self, data: st.DataObject) -> None:
-        self._do("report_forged", data)
-
     @precondition(lambda self: self.serving is not None and self.serving.engine.requests)
     @rule(data=st.data())
     def lookup(self, data: st.DataObject) -> None:
@@ -58,17 +54,21 @@ class PlainMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.serving is not None and self.serving.engine.requests)
     @rule(data=st.data())
-    def preempt(self, data: st.DataObject) -> None:
-        self._do("preempt", data)
-
-    @precondition(lambda self: self.serving is not None and self.serving.engine.requests)
-    @rule(data=st.data())
-    def abort(self, data: st.DataObject) -> None:
-        self._do("abort", data)
+    def depart(self, data: st.DataObject) -> None:
+        self._do("depart", data)
 
     @rule(data=st.data())
     def reset(self, data: st.DataObject) -> None:
         self._do("reset", data)
+
+    @precondition(lambda self: self.serving is not None and self.serving.engine.connector.next_job)
+    @rule(data=st.data())
+    def misreport(self, data: st.DataObject) -> None:
+        self._do("misreport", data)
+
+    @rule(data=st.data())
+    def free_twice(self, data: st.DataObject) -> None:
+        self._do("free_twice", data)
 
     @invariant()
     def books(self) -> None:

@@ -1,0 +1,137 @@
+"""The engines that sample, and the suite, on every bug of kvoffload: which of them they kill, for the night.
+
+python -m tests.bugs.night [--engine ENGINE] [ID ...]
+
+`fuzz` and `soak` are as long as in `kvproof check`. `suite` is kvoffload's own tests (tests/impl) and the cases of the
+seeds (tests/seeds) until one fails; what the tests of another device need is left out. `prove` is asked of the
+specification, with bugs of its own in it (tests/proofs/bugs.py): it knows no kvoffload. Each kill is kept as it is
+found, so that a night that is cut short leaves what it has done.
+"""
+
+import argparse
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kvmodel.contract import Discipline
+from kvproof import plan
+from kvproof.job import load_engine
+from tests.bugs import kept
+from tests.bugs.bank import BANK, BY_ID
+from tests.bugs.bug import Bug
+from tests.bugs.interpreter import answer_of, require_planted
+from tests.bugs.matrix import Kill
+from tests.bugs.planting import ROOT, plant
+from tests.proofs.bugs import failed_parametrically, named_failures
+
+LIMIT = 900.0
+"""Seconds after which one engine gives one bug up."""
+
+SUITE = ("tests/impl", "tests/seeds")
+NOT_ASKED = ("tests/impl/test_libcuda.py", "tests/impl/test_gpu_suite.py", "tests/seeds/test_gpu_cases.py")
+
+
+def sampled(engine: str, discipline: Discipline) -> dict[str, Any]:
+    """In the interpreter that has the bug: the jobs that `kvproof check` has for this engine, until one is refuted."""
+    require_planted()
+    started = time.process_time()
+    device = "ledger" if engine == "fuzz" else "host"
+    selection = plan.Selection(engines=(engine,), disciplines=(discipline,), device=device)
+    found = {"property": "", "commands": 0}
+    for job in plan.build(selection).jobs:
+        failure = load_engine(engine)(job, lambda _: None, lambda: False).failure
+        if failure is not None:
+            found = {"property": failure.property, "commands": len(failure.commands) if engine == "fuzz" else 0}
+            break
+    return {**found, "seconds": time.process_time() - started}
+
+
+def by_sampling(bug: Bug, engine: str) -> Kill:
+    try:
+        found = answer_of(bug, "tests.bugs.night", f"sampled({engine!r}, {bug.discipline!r})", LIMIT)
+    except TimeoutError as error:
+        found = {"property": str(error), "commands": 0, "seconds": LIMIT}
+    return Kill(
+        bug.id,
+        bug.kind,
+        engine,
+        f"{bug.discipline}, as in kvproof check",
+        bool(found["property"]),
+        found["property"],
+        found["commands"],
+        0,
+        found["seconds"],
+    )
+
+
+def by_suite(bug: Bug, engine: str) -> Kill:
+    """The first test that fails takes the place of a property."""
+    with tempfile.TemporaryDirectory() as folder:
+        plant(bug, Path(folder))
+        paths = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
+        ignored = [f"--ignore={path}" for path in NOT_ASKED]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *ignored, *SUITE],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode not in (0, 1, 2):
+        raise RuntimeError(f"the suite did not run with {bug.id}:\n{done.stdout}{done.stderr}")
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    name = "" if failed is None else failed[1].partition("[")[0]
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Kill(bug.id, bug.kind, engine, " ".join(SUITE), done.returncode != 0, name, 0, 0, seconds)
+
+
+ENGINES: Mapping[str, Callable[[Bug, str], Kill]] = {"fuzz": by_sampling, "soak": by_sampling, "suite": by_suite}
+"""What a bug of kvoffload is given to, beside the exhaustive engines: those of `kept.SAMPLING`."""
+PROVE = "prove"
+
+
+def by_proof() -> Iterator[Kill]:
+    """A wrong line of the specification is killed if just the obligation fails that is named for it."""
+    for name, (bug, discipline) in named_failures().items():
+        started = time.process_time()
+        failed = failed_parametrically(bug, discipline)
+        seconds = time.process_time() - started
+        where, names = f"{discipline} {bug.action}, all sizes", ", ".join(sorted(failed))
+        yield Kill(name, "specification", PROVE, where, failed == {bug.fails}, names, 0, 0, seconds)
+
+
+def found(engines: Sequence[str], bugs: Sequence[Bug]) -> Iterator[Kill]:
+    for engine in engines:
+        if engine == PROVE:
+            yield from by_proof()
+        else:
+            yield from (ENGINES[engine](bug, engine) for bug in bugs)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bugs.night", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("ids", nargs="*", metavar="ID")
+    parser.add_argument("--engine", choices=(PROVE, *ENGINES), action="append", help="this one, and not all")
+    asked = parser.parse_args(arguments)
+    unknown = set(asked.ids) - BY_ID.keys()
+    if unknown:
+        parser.error(f"there is no {sorted(unknown)[0]!r} in the bank")
+    bugs = [bug for bug in BANK if not asked.ids or bug.id in asked.ids]
+    for kill in found(asked.engine or (PROVE, *ENGINES), bugs):
+        print(f"{kill.engine:6} {kill.id:31} {kill.seconds:7.2f} s  {kill.property or 'no'}", flush=True)
+        kept.keep([kill])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
