@@ -108,7 +108,7 @@ class Serving:
     def go_on(self) -> None:
         """Time goes on after each command: something runs, the engine steps. Without this hardly a request would ever
         end, and none load."""
-        for _ in range(self.pick((0, 1, 4))):
+        for _ in range(self.pick((0, 0, 1, 4))):
             for worker, stream in self.device.runnable():
                 self.device.run(worker, stream)
             self.step()
@@ -165,7 +165,7 @@ class Serving:
 
     def reset(self) -> None:
         """Now and then: after each, nothing is cached that could be hit or loaded."""
-        if not self.pick((True, False, False, False, False, False)):
+        if not self.pick((True, False, False)):
             return
         meaning, requests, tiers = self.pick(RESETS)
         done = self.engine.reset(meaning, requests, tiers)
