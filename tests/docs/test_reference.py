@@ -48,6 +48,7 @@ def test_traces_names_every_field_and_bound() -> None:
         assert field.name == "commands" or f"`{field.name}`" in page
     assert f"{itf.MAX_BYTES // 2**20} MiB, {MAX_COMMANDS:,} commands, nesting of {itf.MAX_DEPTH}" in page
     assert f"{itf.MAX_TEXT} characters" in page
+    assert f"{itf.MAX_CONTAINERS:,} lists and records, {itf.MAX_QUOTES:,}" in page
 
 
 def test_the_site_has_every_page() -> None:
