@@ -52,7 +52,8 @@ def test_the_folder_needs_no_flag(folder: Path, cli, monkeypatch: pytest.MonkeyP
     assert ran.status == 1
     (found,) = re.findall(r"^REFUTED no-use-after-free .* id (\w{6})$", ran.out, re.MULTILINE)
     replayed = cli("replay", found)  # as pyproject.toml names this engine, its code may run
-    assert (replayed.status, replayed.err) == (1, "")
+    assert replayed.status == 1
+    assert "kvproof: " not in replayed.err  # progress may be there, where a machine is slow
 
 
 def test_an_empty_folder_will_do(folder: Path, cli) -> None:
