@@ -4,14 +4,15 @@ If a number changes on purpose, write down in the commit why. Transitions are co
 """
 
 from collections.abc import Callable
+from itertools import combinations
 
 import pytest
 
 from kvmodel import Contract, Machine, Scope
-from kvmodel.contract import Discipline
+from kvmodel.contract import DISCIPLINES, Discipline
 from kvproof.scopes import SCOPES
 from kvproof.search.graph import Explored, Graph
-from kvproof.search.modes import MODES, Variant, variants
+from kvproof.search.modes import MODES, PAIRED_WITH_ALL, Variant, variants
 from kvproof.search.product import Product
 from kvproof.targets.kvoffload import Ledger
 
@@ -174,3 +175,22 @@ def test_a_request_that_lost_its_store_holds_up_those_who_come_after_those_who_r
     graph = Graph(Machine(variant.contract, variant.scope))
     explored = graph.explore(lambda: False, lambda words: None)
     assert (explored.states, explored.transitions, explored.violation) == (717, 1516, None)
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("name", ["s1", "s2"])
+def test_every_two_of_the_modes_that_are_paired_with_all_are_taken_together_at_both_sizes(
+    discipline: Discipline, name: str
+) -> None:
+    """Twelve modes make 66 pairs, and decoding is part of pressure: 65."""
+    found = {variant.name.partition("+")[2] for variant in variants(name, SCOPES[name], Contract(discipline), True)}
+    among = {f"{one}+{other}" for one, other in combinations(PAIRED_WITH_ALL, 2)}
+    assert len(found & among) == 65
+    assert among - found == {"decode+pressure"}
+
+
+def test_pressure_with_two_resets_on_two_fencing_workers_has_one_request_fill_the_device() -> None:
+    found = variants("s2", SCOPES["s2"], Contract("fencing"), True)
+    scope = next(variant.scope for variant in found if variant.name.endswith("+pressure+resets"))
+    assert (scope.device_blocks, scope.workers, scope.resets) == (2, 2, 2)
+    assert [len(prompt) + scope.decode for prompt in scope.prompts] == [2, 2]
