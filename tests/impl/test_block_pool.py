@@ -91,9 +91,9 @@ def test_a_block_of_another_pool_is_refused_and_with_it_the_whole_list(pool: Blo
 
 
 def test_a_key_is_published_once(pool: BlockPool) -> None:
-    pool.cache.publish([(1, 70), (3, 70)])
-    assert pool.cache.blocks == {70: 1}
-    assert pool.cache.keys == [0, 70, 0, 0]
+    pool.cache.publish([(1, 70), (3, 70), (2, 71)])
+    assert pool.cache.blocks == {70: 1, 71: 2}
+    assert pool.cache.keys == [0, 70, 71, 0]
 
 
 def test_a_block_that_stands_in_a_list_twice_is_referenced_twice(pool: BlockPool) -> None:

@@ -173,3 +173,17 @@ def test_a_machine_on_which_a_third_of_all_copies_fail_serves_right_bytes(
         assert engine.host_pool.free == 6
     finally:
         device.close()
+
+
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+def test_everybody_who_counts_on_a_store_that_fails_offers_the_block_again(
+    serving: Make, discipline: Discipline
+) -> None:
+    s = serving(discipline, 4, 4)
+    s.submit(1, "ab")
+    s.compute()
+    s.submit(2, "abc")
+    s.runtime.schedule()
+    assert [request.stored for request in s.engine.requests.values()] == [2, 3]
+    s.engine.report(0, [0], {0: (0, 1)})
+    assert [request.stored for request in s.engine.requests.values()] == [0, 0]

@@ -9,7 +9,7 @@ from kvoffload.config import Discipline
 from kvoffload.errors import NothingToLaunch, NotRunnable, OutOfBlocks, UnknownJob, UnknownRequest, WrongPhase
 from kvoffload.ids import NO_BLOCK
 from kvoffload.operations import Stream
-from kvoffload.request import Phase
+from kvoffload.request import NO_GENERATION, Phase
 from kvoffload.scheduler import Deferred
 
 Make = Callable[..., Any]
@@ -244,6 +244,8 @@ def test_a_preempted_request_begins_anew(serving: Make, discipline: Discipline) 
     s.engine.preempt(1)
     request = s.engine.requests[1]
     assert (request.phase, request.table, request.computed, request.stored) == (Phase.WAITING, [], 0, 0)
+    assert (request.ahead, request.generation) == (0, NO_GENERATION)
+    assert request.returns is False
     assert request.deferred is (discipline == "fencing")
 
 
@@ -542,3 +544,48 @@ def test_only_who_waits_can_be_admitted(serving: Make, discipline: Discipline) -
 def test_a_window_needs_depth_1(serving: Make) -> None:
     with pytest.raises(ValueError, match="window 1 needs depth 1: at depth 2 what it leaves is still read"):
         serving("pinning", 4, 4, window=1, depth=2)
+
+
+@both
+def test_who_has_left_a_step_does_not_hide_the_others_output(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4)
+    s.submit(1, "a")
+    s.submit(2, "b", "c")
+    s.runtime.schedule()
+    s.engine.preempt(1)
+    s.run(Stream.COMPUTE)
+    s.runtime.handle_output()
+    assert s.engine.requests[2].computed == 1
+    assert list(s.engine.device_pool.cache.blocks) == list(s.engine.requests[2].prompt)
+
+
+@both
+def test_a_partial_admission_takes_as_many_blocks_as_it_loads(serving: Make, discipline: Discipline) -> None:
+    """Whether it was looked up before or not; and none where the device has all that is cached."""
+    s = serving(discipline, 4, 8, admission="partial")
+    s.submit(1, "ab")
+    s.serve()
+    s.submit(8, "wxyz")
+    s.serve()
+    s.submit(2, "abc")
+    s.engine.lookup(2)
+    assert len(s.engine.admit(2).fresh) == 2
+    s.serve()
+    s.engine.reset("evict", "keep", "host")
+    s.submit(3, "abcd")
+    admission = s.engine.admit(3)
+    assert (len(admission.device_blocks), admission.load, admission.fresh) == (3, None, ())
+
+
+@both
+def test_a_window_that_is_not_outgrown_keeps_every_block(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4, window=2)
+    s.submit(1, "a", "bcd")
+    s.compute()
+    assert s.engine.grow(1) == 1
+    s.compute()
+    assert s.engine.grow(1) == 2
+    assert s.engine.requests[1].table == [0, 1, 2]
+    s.compute()
+    s.engine.grow(1)
+    assert s.engine.requests[1].table == [NO_BLOCK, 1, 2, 3]

@@ -311,3 +311,35 @@ def test_stores_that_a_reset_of_the_device_spares_are_not_made_again(serving: Ma
     s.serve()
     assert s.cached() == (2, 2)
     assert s.ledger.misreads == []
+
+
+@both
+def test_each_invalidating_reset_begins_a_generation(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 2, 2)
+    generations = []
+    for _ in range(3):
+        generations.append(s.engine.scheduler.generation)
+        assert s.engine.reset("invalidate", "preempt") is True
+        s.engine.reset("evict", "preempt")
+    assert generations == [0, 1, 2]
+
+
+@both
+@pytest.mark.parametrize(
+    ("words", "stored"),
+    [
+        (("evict", "keep", "all"), 0),
+        (("evict", "keep", "host"), 0),
+        (("evict", "keep", "device"), 2),
+        (("invalidate", "keep", "all"), 2),
+    ],
+)
+def test_a_survivor_offers_its_blocks_again_where_the_host_lost_them_and_they_are_of_use(
+    serving: Make, discipline: Discipline, words: tuple[Any, Any, Any], stored: int
+) -> None:
+    s = serving(discipline, 4, 4)
+    s.submit(1, "ab", "c")
+    s.compute()
+    s.drain()
+    s.engine.reset(*words)
+    assert s.engine.requests[1].stored == stored

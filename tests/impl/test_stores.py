@@ -7,8 +7,11 @@ import pytest
 
 from kvoffload.config import Discipline
 from kvoffload.errors import UnknownJob
+from kvoffload.ids import Pair
 from kvoffload.operations import Stream
 from kvoffload.request import Phase
+from kvoffload.stores import eager, lazy
+from kvoffload.stores.choice import Choice
 
 Make = Callable[..., Any]
 
@@ -195,3 +198,37 @@ def test_a_job_can_only_be_delivered_where_it_was_copied(serving: Make, discipli
     assert s.engine.jobs[0].awaiting == {0, 1}
     s.runtime.deliver(0, [0])
     assert s.engine.jobs[0].awaiting == {1}
+
+
+def test_what_eager_stores_choose(serving: Make) -> None:
+    s = serving("pinning", 4, 4)
+    s.submit(1, "ab")
+    s.engine.admit(1)
+    request = s.engine.requests[1]
+    first, second = request.total
+    host = s.engine.host_pool
+    host.release(host.take(1))
+    whole = Choice(request, (Pair(0, 1, first), Pair(1, 2, second)), 2)
+    assert list(eager.choose([request], host, set(), 0)) == [whole]
+    assert list(eager.choose([request], host, {first}, 0)) == [Choice(request, (Pair(1, 1, second),), 2)]
+    assert list(eager.choose([request], host, {first, second}, 0)) == [Choice(request, (), 2)]
+    assert list(eager.choose([request], host, set(), 1)) == []
+
+
+def test_what_lazy_stores_choose(serving: Make) -> None:
+    s = serving("pinning", 4, 4, store_mode="lazy")
+    device, host = s.engine.device_pool, s.engine.host_pool
+    device.cache.publish([(1, 71), (2, 72)])
+    assert list(lazy.choose(device, host, set(), 0)) == [Choice(None, (Pair(1, 0, 71), Pair(2, 1, 72)), 0)]
+    assert list(lazy.choose(device, host, set(), 2)) == [Choice(None, (Pair(1, 0, 71),), 0)]
+    assert list(lazy.choose(device, host, {71}, 0)) == [Choice(None, (Pair(2, 0, 72),), 0)]
+    assert list(lazy.choose(device, host, set(), 1)) == []
+
+
+@both
+def test_lazy_stores_look_no_further_than_their_window(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 4, store_mode="lazy", lazy_window=1)
+    s.submit(1, "abcd")
+    s.compute()
+    s.engine.finish(1)
+    assert stored(s.runtime.schedule().plan) == [1]

@@ -23,8 +23,7 @@ class OtherEnd(Ledger):
         pool = self.engine.device_pool
         if command.verb == "admit":
             for block in reversed(list(pool.free_blocks())):
-                pool._unlink(block)
-                pool._append(block)
+                pool.queue.move_to_end(block)
         return super().perform(command)
 
 

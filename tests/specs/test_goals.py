@@ -2,6 +2,7 @@
 
 import pytest
 from tests.seeds.driving import state_after
+from tests.specs.wrong import LOADING, RELOAD
 
 from kvmodel import Contract, Scope
 from kvmodel import actions as act
@@ -90,6 +91,16 @@ CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refus
         ),
         pytest.param(CONVERGE, PINNING, AB, LOST, True, id="pinning: excused, its report is lost"),
         pytest.param(CONVERGE, FENCING, AB, HANDLED, True, id="fencing: at any time"),
+        pytest.param(
+            CONVERGE,
+            PINNING._replace(deadline="expire"),
+            AB._replace(expiries=1),
+            (*HANDLED, "let job 0 expire"),
+            True,
+            id="pinning: what is on its way has expired",
+        ),
+        pytest.param(CONVERGE, PINNING, RELOAD, LOADING[:-1], True, id="pinning: the load is not launched"),
+        pytest.param(CONVERGE, PINNING, RELOAD, LOADING, False, id="pinning: the load is launched"),
         pytest.param(STORED, PINNING, AB, HANDLED, True, id="both blocks are on their way"),
         pytest.param(STORED, PINNING, FULL, HANDLED, True, id="one is on its way and the host is full"),
         pytest.param(
