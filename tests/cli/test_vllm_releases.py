@@ -11,6 +11,8 @@ from tests.cli.conftest import Cli
 
 from kvproof.obligations.watched import Unreadable
 from kvproof.targets.vllm.private import as_known, pool
+from kvproof.targets.vllm.release import since
+from kvproof.usage import BadUsage
 
 Fake = Callable[..., None]
 
@@ -71,6 +73,12 @@ def test_too_old_and_too_new(cli: Cli, fake: Fake, target: str, release: str, ag
         f"kvproof: vllm {release} is installed, which is {age} than what this target was tried with (0.24 to 0.32); "
         "make vllm sets up an environment that has one of them\n"
     )
+
+
+def test_too_old_for_one_target() -> None:
+    since((0, 25), "0.25.0")
+    with pytest.raises(BadUsage, match=r"vllm 0.24.1 is installed, and this target knows it from 0.25 on"):
+        since((0, 25), "0.24.1")
 
 
 @pytest.mark.parametrize("target", TARGETS)

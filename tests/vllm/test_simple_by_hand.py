@@ -21,13 +21,13 @@ def stored_and_ended() -> ByHand:
     return vllm
 
 
-@pytest.mark.skipif(release() >= (0, 32), reason="fixed by 0.32: the engine goes on stepping")
+@pytest.mark.skipif(release() >= (0, 30), reason="fixed by 0.30: the engine goes on stepping")
 def test_an_idle_engine_never_hears_of_a_store_and_no_reset_is_ever_true() -> None:
     vllm = stored_and_ended()
     assert not vllm.scheduler.has_requests()
     assert [vllm.reset(running=False, connector=True) for _ in range(3)] == [False, False, False]
 
 
-@pytest.mark.skipif(release() < (0, 32), reason="not fixed yet")
+@pytest.mark.skipif(release() < (0, 30), reason="not fixed yet")
 def test_the_engine_goes_on_stepping_until_the_store_is_reported() -> None:
     assert stored_and_ended().scheduler.has_requests()

