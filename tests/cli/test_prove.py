@@ -40,6 +40,23 @@ def test_a_spent_budget_is_undetermined(cli) -> None:
     assert "UNDETERMINED" in ran.out
 
 
+def test_the_initial_state_is_proved_by_its_name(cli) -> None:
+    ran = cli("prove", "--action", "Initial", "--discipline", "pinning", "--property", "workers-agree", "--verbose")
+    assert ran.status == 0
+    assert "PROVED   Initial           somebody-owes" in ran.out
+
+
+def test_a_theorem_is_proved_by_its_name(cli) -> None:
+    arguments = ("prove", "--property", "no-request-is-deferred-for-ever", "--discipline", "fencing")
+    ran = cli(*arguments, "--json", "report.json")
+    assert ran.status == 0
+    assert "fencing: PROVED for all sizes   0/0 safety properties" in ran.out
+    assert "liveness by ranking, if workers go on, reports arrive and the engine steps" in ran.out
+    with open("report.json", encoding="utf-8") as file:
+        results = json.load(file)["results"]
+    assert [result["property"] for result in results] == ["no-request-is-deferred-for-ever"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -47,7 +64,7 @@ def test_a_spent_budget_is_undetermined(cli) -> None:
             ("--property", "nonsense"),
             "property 'nonsense' is not proved by induction; use owners-account-for-references",
         ),
-        (("--action", "nonsense"), "action 'nonsense' does not exist under pinning; use Submit"),
+        (("--action", "nonsense"), "action 'nonsense' does not exist under pinning; use Initial, Submit"),
         (("--discipline", "neither"), "discipline 'neither' does not exist; use pinning or fencing"),
         (("--scope", "s1"), "there is no flag or name --scope s1"),
     ],

@@ -7,7 +7,9 @@ import pytest
 from kvmodel.contract import DISCIPLINES
 from kvspecs.proof import certificate
 from kvspecs.proof.actions import actions_of
+from kvspecs.proof.initial import Start
 from kvspecs.proof.parametric import Induction
+from kvspecs.proof.ranking.solving import proofs
 
 
 def test_it_is_of_this_specification() -> None:
@@ -17,7 +19,10 @@ def test_it_is_of_this_specification() -> None:
         assert kept is not None, "run `kvproof prove --certify`"
         assert kept.seeds == (0, 1, 2)
         assert kept.safety == 19
-        assert kept.obligations == sum(len(Induction(discipline, a).obligations) for a in actions_of(discipline))
+        assert kept.theorems == 5
+        safety = sum(len(Induction(discipline, action).obligations) for action in actions_of(discipline))
+        safety += len(Start(discipline).obligations)
+        assert kept.obligations == safety + sum(len(proof.clauses) for proof in proofs(discipline))
 
 
 def test_it_does_not_fit_another_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

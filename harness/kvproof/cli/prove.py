@@ -20,7 +20,8 @@ from kvproof.usage import BadUsage
 from kvproof.verdict import Result, Verdict
 from kvspecs.proof import certificate
 from kvspecs.proof.actions import action_names
-from kvspecs.proof.obligations import properties
+from kvspecs.proof.obligations import INITIAL, properties
+from kvspecs.proof.ranking.theorems import NAMES as THEOREMS
 
 CERTIFYING = (0, 1, 2)
 """Seeds of the solver that a certificate stands for."""
@@ -37,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
         raise BadUsage("prove needs z3-solver, which is not installed; install kvproof with its dependencies")
     disciplines: tuple[Discipline, ...] = (parsed.discipline,) if parsed.discipline is not None else DISCIPLINES
     if parsed.action is not None:
-        disciplines = tuple(d for d in disciplines if parsed.action in action_names(d)) or disciplines
+        disciplines = tuple(d for d in disciplines if parsed.action in _names(d)) or disciplines
     if parsed.certify and (parsed.action or parsed.property):
         raise BadUsage(
             "--certify is about whole disciplines, and --action or --property asks for a part; leave one out"
@@ -56,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
     results = [_joined(discipline, jobs, outcome.results) for discipline in disciplines]
     if parsed.certify:
         _certify(results)
-    columns: dict[Discipline, tuple[str, ...]] = {discipline: action_names(discipline) for discipline in disciplines}
+    columns: dict[Discipline, tuple[str, ...]] = {discipline: _names(discipline) for discipline in disciplines}
     text = proof_screen.screen(results, columns, outcome.seconds, parsed.seed, verbose=parsed.verbose)
     report(text, (), [row for result in results for row in proof_screen.rows(result)], parsed)
     if outcome.signal is not None:
@@ -70,6 +71,7 @@ def _certify(results: Sequence[Result]) -> None:
         result.discipline: certificate.Certificate(
             certificate.key(),
             result.counts["safety"],
+            result.counts["theorems"],
             result.counts["obligations"],
             CERTIFYING,
         )
@@ -79,16 +81,25 @@ def _certify(results: Sequence[Result]) -> None:
     certificate.write(proved)
 
 
+def _names(discipline: Discipline) -> tuple[str, ...]:
+    """What an obligation may be about: the initial state, or an action."""
+    return (INITIAL, *action_names(discipline))
+
+
 def _jobs(discipline: Discipline, seed: int, parsed: argparse.Namespace) -> list[Job]:
     wanted_property, wanted = parsed.property, parsed.action
-    if wanted_property is not None and wanted_property not in properties():
-        raise BadUsage(f"property {wanted_property!r:.60} is not proved by induction; use {', '.join(properties())}")
-    names = action_names(discipline)
+    provable = (*properties(), *THEOREMS)
+    if wanted_property is not None and wanted_property not in provable:
+        raise BadUsage(f"property {wanted_property!r:.60} is not proved by induction; use {', '.join(provable)}")
+    names = _names(discipline)
     if wanted is not None and wanted not in names:
         raise BadUsage(f"action {wanted!r:.60} does not exist under {discipline}; use {', '.join(names)}")
     parts = [(name,) for name in HEAVY] + [tuple(name for name in names if name not in HEAVY)]
     if wanted is not None:
         parts = [(wanted,)]
+    kinds = [(part, False) for part in parts if wanted_property not in THEOREMS]
+    if wanted_property in (None, *THEOREMS) and wanted != INITIAL:
+        kinds.append(((wanted,) if wanted is not None else (), True))
     return [
         Job(
             engine="prove",
@@ -98,9 +109,9 @@ def _jobs(discipline: Discipline, seed: int, parsed: argparse.Namespace) -> list
             scope=SCOPES["s1"],
             contract=Contract(discipline),
             seed=seed,
-            options={"actions": part, "property": wanted_property or "", "each": True},
+            options={"actions": part, "property": wanted_property or "", "theorems": theorems, "each": True},
         )
-        for part in parts
+        for part, theorems in kinds
     ]
 
 

@@ -14,6 +14,7 @@ from kvproof.job import Cut, Job, Progress
 from kvproof.report.proof_screen import PREFIX
 from kvproof.verdict import Result, Verdict
 from kvspecs.proof import certificate
+from kvspecs.proof.ranking.theorems import NAMES as THEOREMS
 
 if TYPE_CHECKING:
     from kvspecs.proof.parametric import Outcome
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """Prove the selected obligations of one discipline.
 
-    Options: `property` and `actions` select; `each` adds a count for every obligation; `certified` takes a certificate
-    that fits for the proof.
+    Options: `property` and `actions` select; `theorems` proves liveness by ranking instead of safety; `each` adds a
+    count for every obligation; `certified` takes a certificate that fits for the proof.
     """
     started = time.monotonic()
     try:
@@ -32,9 +33,11 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         return job.result(Verdict.ERROR, 0.0, detail=str(error))
     if kept is not None:
         counts = {"safety": kept.safety, "planned_safety": kept.safety, "obligations": kept.obligations, "certified": 1}
+        counts |= {"theorems": kept.theorems, "planned_theorems": kept.theorems}
         return job.result(Verdict.PROVED, time.monotonic() - started, detail="certified", counts=counts)
     try:
-        from kvspecs.proof import counterexample, proof
+        from kvspecs.proof import counterexample, parametric, proof
+        from kvspecs.proof.ranking import solving
     except ImportError as error:
         return job.result(Verdict.ERROR, 0.0, detail=f"prove needs z3-solver, which cannot be imported ({error})")
     actions = job.options.get("actions", ())
@@ -43,11 +46,13 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     outcomes: list[Outcome] = []
     told: list[str] = []
     unknown: list[str] = []
-    for induction, outcome in proof.prove(job.discipline, selection, job.seed, cut, progress):
+    prove = solving.prove if job.options.get("theorems") else proof.prove
+    for proved, outcome in prove(job.discipline, selection, job.seed, cut, progress):
         outcomes.append(outcome)
         if outcome.verdict == proof.COUNTEREXAMPLE:
-            told += ["", *counterexample.told(outcome.model, induction, outcome.obligation)]
-            told.append(f"  {_confirmed(job, outcome)}")
+            told += ["", *counterexample.told(outcome.model, proved, outcome.obligation)]
+            if isinstance(proved, parametric.Induction):
+                told.append(f"  {_confirmed(job, outcome)}")
         elif outcome.verdict == proof.UNKNOWN:
             unknown.append(str(outcome.obligation))
     stopped = cut()
@@ -85,8 +90,9 @@ def _counts(job: Job, outcomes: Sequence[Outcome]) -> dict[str, int]:
 
     counts: Counter[str] = Counter()
     found = proof.by_property(outcomes)
-    counts["safety"] = sum(all(o.verdict == proof.PROVED for o in own) for own in found.values())
-    counts["planned_safety"] = len(found)
+    for kind, names in (("safety", found.keys() - set(THEOREMS)), ("theorems", found.keys() & set(THEOREMS))):
+        counts[kind] = sum(all(o.verdict == proof.PROVED for o in found[name]) for name in names)
+        counts[f"planned_{kind}"] = len(names)
     counts["obligations"] = sum(o.verdict == proof.PROVED for o in outcomes)
     counts["planned_obligations"] = len(outcomes)
     if job.options.get("each"):

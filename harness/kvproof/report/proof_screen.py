@@ -8,6 +8,7 @@ from kvmodel.contract import Discipline
 from kvproof import __version__
 from kvproof.verdict import Result, Verdict, worst
 from kvspecs.catalogue import NAMES
+from kvspecs.proof.ranking.theorems import NAMES as THEOREMS
 
 PREFIX = "proof:"
 """Of the counts that tell of one obligation: `proof:PROPERTY:ACTION:NAME:VERDICT`, with its milliseconds."""
@@ -46,11 +47,14 @@ def amounts(result: Result) -> Mapping[str, int]:
     """How many properties and obligations there are, and how many of them are proved."""
     found = obligations(result)
     failed = {o.property for o in found if o.verdict is not Verdict.PROVED}
-    names = {o.property for o in found}
+    theorems = {o.property for o in found} & set(THEOREMS)
+    safety = {o.property for o in found} - theorems
     proved = sum(o.verdict is Verdict.PROVED for o in found)
     return {
-        "safety": len(names - failed),
-        "planned_safety": len(names),
+        "safety": len(safety - failed),
+        "planned_safety": len(safety),
+        "theorems": len(theorems - failed),
+        "planned_theorems": len(theorems),
         "obligations": proved,
         "planned_obligations": len(found),
     }
@@ -59,7 +63,7 @@ def amounts(result: Result) -> Mapping[str, int]:
 def rows(result: Result) -> list[Result]:
     """A result for each property, for machines; the whole one where there is none."""
     found = obligations(result)
-    names = [name for name in NAMES if any(o.property == name for o in found)]
+    names = [name for name in (*NAMES, *THEOREMS) if any(o.property == name for o in found)]
     return [_row(result, name, [o for o in found if o.property == name]) for name in names] or [result]
 
 
@@ -114,13 +118,29 @@ def _of_discipline(result: Result, actions: Sequence[str], verbose: bool) -> Ite
             yield f"{action:<{NAME_WIDTH}}{cells}"
     for number, name in enumerate(names, 1):
         own = [o for o in found if o.property == name]
-        yield f"{number:>4}  {name:<34} {len(own):>4} obligations {sum(o.milliseconds for o in own) / 1000:6.1f} s"
+        yield f"{number:>4}  {_line(name, own)}"
+    yield from _theorems(found)
     if verbose:
         for o in found:
             seconds = f"{o.milliseconds / 1000:5.2f} s"
             yield f"      {o.verdict:<8} {o.action:<{NAME_WIDTH}}{o.name:<32} {seconds}  {o.property}"
     if result.verdict is not Verdict.PROVED:
         yield f"{result.verdict} {result.detail.rstrip()}"
+
+
+def _line(name: str, own: Sequence[Obligation]) -> str:
+    return f"{name:<34} {len(own):>4} obligations {sum(o.milliseconds for o in own) / 1000:6.1f} s"
+
+
+def _theorems(found: Sequence[Obligation]) -> Iterator[str]:
+    """Liveness: a line for each theorem, with what fails of it."""
+    names = [name for name in THEOREMS if any(o.property == name for o in found)]
+    if names:
+        yield "      liveness by ranking, if workers go on, reports arrive and the engine steps (docs/proofs.md):"
+    for name in names:
+        own = [o for o in found if o.property == name]
+        verdict = worst(o.verdict for o in own)
+        yield f"      {_line(name, own)}{'' if verdict is Verdict.PROVED else f'  {verdict}'}"
 
 
 def _cell(own: Sequence[Obligation]) -> str:

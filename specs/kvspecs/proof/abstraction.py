@@ -156,6 +156,7 @@ def _job(job: jobs.Job, entries: dict[str, Entries]) -> None:
         entries["copied"][job.id, worker] = progress >= jobs.COPIED
         entries["reported"][job.id, worker] = progress == jobs.REPORTED
         entries["lost"][job.id, worker] = progress == jobs.LOST
+    entries["owes"][one] = next((x for x, progress in enumerate(job.progress) if progress != jobs.REPORTED), 0)
     for other in job.after_jobs:
         entries["waits_for_job"][job.id, other] = True
 
@@ -193,6 +194,33 @@ def _ghosts(machine: MachineState, entries: dict[str, Entries]) -> None:
             entries["read_from"][step.id, block] = max((f for f in steps if f < step.id), default=-1)
         for job in machine.jobs:
             entries["stored_from"][job.id, block] = max((f for f in steps if f <= job.after_step), default=-1)
+    _launches(machine, entries)
+
+
+Operation = tuple[str, int]
+
+
+def _launches(machine: MachineState, entries: dict[str, Entries]) -> None:
+    """Which launch sent what, as far as it shows: the least numbers that put every operation after those that it has to
+    come after."""
+    sent = [job for job in machine.jobs if not jobs.is_queued(job)]
+    later: list[tuple[Operation, Operation, int]] = []
+    for job in sent:
+        one = ("J", job.id)
+        later += [(("J", other), one, 1) for other in job.after_jobs]
+        later += [(("J", i.id), one, 0) for i in sent if i.direction == job.direction and i.id < job.id]
+        later += [(("S", step.id), one, 0) for step in machine.steps if step.id <= job.after_step]
+    for step in machine.steps:
+        later += [(("J", other), ("S", step.id), 1) for other in step.after_jobs]
+        later += [(("S", f.id), ("S", step.id), 1) for f in machine.steps if f.id < step.id]
+    numbers = {("J", job.id): 0 for job in sent} | {("S", step.id): 0 for step in machine.steps}
+    later = [(first, second, by) for first, second, by in later if first in numbers]
+    for _ in range(len(numbers) + 1):
+        for first, second, by in later:
+            numbers[second] = max(numbers[second], numbers[first] + by)
+    for (sort, number), launch in numbers.items():
+        entries["sent_at" if sort == "J" else "step_at"][(number,)] = launch
+    entries["launches"][()] = max(numbers.values(), default=-1) + 1
 
 
 # What is compared after a transition: everything but what means nothing any more, such as the pairs of a job that is

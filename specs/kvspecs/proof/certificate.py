@@ -26,7 +26,6 @@ NOT_PROVED_BY = frozenset(
         "counterexample",
         "finite",
         "interpreter",
-        "ranking",
         "witnesses",
     )
 )
@@ -43,10 +42,12 @@ class BadCertificate(ValueError):
 
 
 class Certificate(NamedTuple):
-    """What was proved of one discipline, with which seeds of the solver."""
+    """What was proved of one discipline, with which seeds of the solver: safety properties, theorems of liveness, and
+    the obligations of both."""
 
     key: str
     safety: int
+    theorems: int
     obligations: int
     seeds: tuple[int, ...]
 
@@ -79,10 +80,14 @@ def read() -> Mapping[str, Certificate]:
 
 def _certificate(name: object, fields: object) -> Certificate:
     match fields:
-        case {"key": str(key), "safety": int(safety), "obligations": int(obligations), "seeds": [*seeds]} if all(
-            isinstance(seed, int) for seed in seeds
-        ):
-            return Certificate(key, safety, obligations, tuple(seeds))
+        case {
+            "key": str(key),
+            "safety": int(safety),
+            "theorems": int(theorems),
+            "obligations": int(obligations),
+            "seeds": [*seeds],
+        } if all(isinstance(seed, int) for seed in seeds):
+            return Certificate(key, safety, theorems, obligations, tuple(seeds))
     raise BadCertificate(f"certificate {FILE} says of {name!r:.40} what is no certificate; {_AGAIN}")
 
 

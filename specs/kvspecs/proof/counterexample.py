@@ -3,7 +3,7 @@ it. Which request, which block, which job; before and after."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 from kvspecs.proof.action import Action
 from kvspecs.proof.logic import Term
@@ -47,7 +47,7 @@ class Telling:
     def lines(
         self,
         obligation: Obligation,
-        action: Action,
+        action: Action | None,
         values: Mapping[str, Any],
         before: State,
         after: State,
@@ -56,13 +56,14 @@ class Telling:
         """The whole telling."""
         denied = ", ".join(self.name(sort, term) for sort, term in zip(obligation.sorts, elements, strict=True))
         yield f"{obligation} fails{f' for {denied}' if denied else ''}"
-        given = [
-            f"{name} {self.name(signature, values[name])}"
-            for name, signature in action.parameters.items()
-            if ">" not in signature
-        ]
-        chosen = f" with {', '.join(given)}" if given else ""
-        yield f"  {action.name}{chosen}"
+        if action is not None:
+            given = [
+                f"{name} {self.name(signature, values[name])}"
+                for name, signature in action.parameters.items()
+                if ">" not in signature
+            ]
+            chosen = f" with {', '.join(given)}" if given else ""
+            yield f"  {action.name}{chosen}"
         for name, (arguments, value) in TABLES.items():
             if name in GHOSTS:
                 continue
@@ -87,12 +88,33 @@ def _order(entry: tuple[str, Term]) -> tuple[int, str]:
     return (int(value) if value.lstrip("-").isdigit() else 0, value)
 
 
-def told(model: Any, induction: Any, obligation: Obligation) -> list[str]:
-    """The lines of a counterexample that parametric induction has found."""
-    elements = induction.named(obligation)
-    terms = {**induction.pool(obligation.sorts, elements).terms}
+class Proved(Protocol):
+    """Who has found a counterexample: `parametric.Induction`, or `ranking.solving.Proof`."""
+
+    @property
+    def action(self) -> Action | None: ...
+    @property
+    def values(self) -> Mapping[str, Any]: ...
+    @property
+    def before(self) -> State: ...
+    @property
+    def after(self) -> State: ...
+    @property
+    def none(self) -> Term: ...
+    def named(self, obligation: Obligation) -> list[Term]:
+        """The elements for which the obligation is denied."""
+        ...
+
+    def looked_at(self, obligation: Obligation) -> Mapping[str, Sequence[Term]]:
+        """The elements that it has looked at, by sort."""
+        ...
+
+
+def told(model: Any, proof: Proved, obligation: Obligation) -> list[str]:
+    """The lines of a counterexample that was found for elements of any number."""
+    terms = {**proof.looked_at(obligation)}
     terms.pop("K")
-    telling = Telling(model, terms, induction.w.none)
+    telling = Telling(model, terms, proof.none)
     return list(
-        telling.lines(obligation, induction.action, induction.values, induction.before, induction.after, elements)
+        telling.lines(obligation, proof.action, proof.values, proof.before, proof.after, proof.named(obligation))
     )

@@ -11,6 +11,9 @@ from kvspecs.proof.logic import Term
 from kvspecs.proof.state import State, Vocabulary
 from kvspecs.proof.transitions import TRANSITIONS
 
+INITIAL = "Initial"
+"""Stands where an action's name stands, for obligations of the initial state."""
+
 
 class Obligation(NamedTuple):
     """For all elements of `sorts` the formula holds after the action.
@@ -26,6 +29,8 @@ class Obligation(NamedTuple):
     unchanged: Callable[..., Term] | None = None
 
     def __str__(self) -> str:
+        if self.action == INITIAL:
+            return f"the initial state satisfies {self.name}"
         return f"{self.action} keeps {self.name}" if self.unchanged else f"{self.action}: {self.name}"
 
 

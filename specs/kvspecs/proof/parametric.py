@@ -137,6 +137,35 @@ class Pool:
                 self.add(value, function(*terms))
 
 
+class Template:
+    """An assumption as one formula with variables, into which terms are put.
+
+    Through z3's C interface: there are hundreds of thousands of instances, and the Python objects for them cost more
+    than z3.
+    """
+
+    def __init__(self, assumption: Assumption) -> None:
+        self.sorts = assumption.sorts
+        self.formula = assumption.formula(*(z3.Var(i, SORTS[sort]) for i, sort in enumerate(assumption.sorts)))
+
+    def assert_on(self, solver: Any, pool: Pool) -> int:
+        """Assert it on all terms of the pool. How many instances that are."""
+        if isinstance(self.formula, bool):
+            if not self.formula:
+                solver.add(self.formula)
+            return 0
+        if not self.sorts:
+            solver.add(self.formula)
+            return 0
+        context, count, instances = solver.ctx.ref(), len(self.sorts), 0
+        array, formula = z3.Ast * count, self.formula.as_ast()
+        for handles in pool.handles(self.sorts):
+            instance = z3.Z3_substitute_vars(context, formula, count, array(*handles))
+            z3.Z3_solver_assert(context, solver.solver, instance)
+            instances += 1
+        return instances
+
+
 Link = tuple[str, str, Callable[..., Term]]
 """Sorts of the arguments, sort of the value, and a function of the state before and these arguments."""
 
@@ -193,7 +222,7 @@ class Induction:
         self.invariants = invariants_of(discipline)
         self.obligations = obligations_of(self.w, action, p, self.before, self.effect, self.after, self.invariants)
         self.assumptions = tuple(self._assumed())
-        self._templates: dict[int, Term] = {}
+        self._templates: dict[int, Template] = {}
 
     def _assumed(self) -> Iterator[Assumption]:
         for invariant in self.invariants:
@@ -213,6 +242,14 @@ class Induction:
             names.append(z3.Const(f"{sort.lower()}{seen.get(sort, 0)}", SORTS[sort]))
             seen[sort] = seen.get(sort, 0) + 1
         return names
+
+    @property
+    def none(self) -> Term:
+        return self.w.none
+
+    def looked_at(self, obligation: Obligation) -> Mapping[str, Sequence[Term]]:
+        """The elements that the proof of an obligation looks at, by sort."""
+        return self.pool(obligation.sorts, self.named(obligation)).terms
 
     def pool(self, sorts: str, names: Sequence[Term]) -> Pool:
         """The named elements, the parameters, and functions of both."""
@@ -248,30 +285,13 @@ class Induction:
         return pool
 
     def assume(self, solver: Any, pool: Pool) -> int:
-        """Assert all assumptions on all terms of the pool. How many instances that are.
+        """Assert all assumptions on all terms of the pool. How many instances that are."""
+        return sum(self._template(index).assert_on(solver, pool) for index in range(len(self.assumptions)))
 
-        Through z3's C interface: there are hundreds of thousands, and the Python objects for them cost more than z3.
-        """
-        context, instances = solver.ctx.ref(), 0
-        for index, assumption in enumerate(self.assumptions):
-            if index not in self._templates:
-                bound = [z3.Var(i, SORTS[sort]) for i, sort in enumerate(assumption.sorts)]
-                self._templates[index] = assumption.formula(*bound)
-            template = self._templates[index]
-            if isinstance(template, bool):
-                if not template:
-                    solver.add(template)
-                continue
-            if not assumption.sorts:
-                solver.add(template)
-                continue
-            count = len(assumption.sorts)
-            array, formula = z3.Ast * count, template.as_ast()
-            for handles in pool.handles(assumption.sorts):
-                instance = z3.Z3_substitute_vars(context, formula, count, array(*handles))
-                z3.Z3_solver_assert(context, solver.solver, instance)
-                instances += 1
-        return instances
+    def _template(self, index: int) -> "Template":
+        if index not in self._templates:
+            self._templates[index] = Template(self.assumptions[index])
+        return self._templates[index]
 
     def is_unchanged(self, obligation: Obligation) -> bool:
         """The action does not touch what the invariant speaks of."""

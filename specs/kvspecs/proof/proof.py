@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 from kvmodel.contract import Discipline
 from kvspecs.proof.actions import actions_of
-from kvspecs.proof.obligations import properties
+from kvspecs.proof.initial import Start
+from kvspecs.proof.obligations import INITIAL, properties
 from kvspecs.proof.parametric import Induction, Outcome
+from kvspecs.proof.ranking.theorems import NAMES as THEOREMS
 
 PROVED, COUNTEREXAMPLE, UNKNOWN = "proved", "counterexample", "unknown"
 
@@ -16,6 +18,9 @@ class Selection(NamedTuple):
 
     property: str = ""
     actions: tuple[str, ...] = ()
+
+    def takes(self, action: str) -> bool:
+        return not self.actions or action in self.actions
 
 
 EVERYTHING = Selection()
@@ -27,10 +32,14 @@ def prove(
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] = lambda text: None,
-) -> Iterator[tuple[Induction, Outcome]]:
-    """Every selected obligation with its outcome. Ends early when `stop` says so."""
+) -> Iterator[tuple[Start | Induction, Outcome]]:
+    """Every selected obligation with its outcome, those of the initial state first. Ends early when `stop` says so."""
+    if selection.takes(INITIAL):
+        start = Start(discipline)
+        for outcome in start.prove(lambda o: selection.property in ("", o.property), seed):
+            yield start, outcome
     for action in actions_of(discipline):
-        if selection.actions and action.name not in selection.actions:
+        if not selection.takes(action.name):
             continue
         if stop():
             return
@@ -43,9 +52,9 @@ def prove(
 
 
 def by_property(outcomes: Sequence[Outcome]) -> Mapping[str, tuple[Outcome, ...]]:
-    """The outcomes of each property, in the order of the catalogue."""
+    """The outcomes of each property in the order of the catalogue, then of each theorem."""
     return {
         name: found
-        for name in properties()
+        for name in (*properties(), *THEOREMS)
         if (found := tuple(outcome for outcome in outcomes if outcome.obligation.property == name))
     }

@@ -111,6 +111,10 @@ class State:
     read_from: Annotated[Binary, "SD>S", "the step that wrote what this one reads", GHOST]
     stored_from: Annotated[Binary, "JD>S", "the step that wrote what this store reads", GHOST]
     laggard: Annotated[Unary, "S>W", "a worker that has yet to run a handled step", GHOST]
+    owes: Annotated[Unary, "J>W", "a worker that has yet to report a job", GHOST]
+    launches: Annotated[Callable[[], Term], ">Z", "how many launches there were", GHOST]
+    sent_at: Annotated[Unary, "J>Z", "the launch that sent a job", GHOST]
+    step_at: Annotated[Unary, "S>Z", "the launch that sent a step", GHOST]
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """The facts about sizes of finite sets: true of all subsets of a small universe. Nothing else is taken on trust."""
 
 from collections.abc import Iterator
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import pytest
 
 from kvspecs.proof.counting import COUNTS, DEVICE_OWNERS, HOST_OWNERS, fact_member, fact_union, fact_witness
+from kvspecs.proof.ranking.choices import fact_chosen
 from kvspecs.proof.state import Cardinalities
 
 UNIVERSE = (0, 1, 2)
@@ -48,6 +49,22 @@ def test_the_fact_of_unions_says_something() -> None:
     assert not doubted(one | two, (one, two), 2, None)
     assert not doubted(two, (one, two), 3, 0)
     assert doubted(one | two, (one, one | two), 7, None)  # not disjoint: the premise fails, and nothing is said
+
+
+def test_something_is_chosen_from_a_set_that_is_not_empty() -> None:
+    for members in subsets():
+        assert any(all(fact_chosen(y, x, members.__contains__) is True for y in UNIVERSE) for x in UNIVERSE)
+
+
+def test_a_set_that_is_not_empty_has_a_least_member_in_any_order() -> None:
+    for members in subsets():
+        for order in permutations(UNIVERSE):
+
+            def before(x: int, y: int, order: tuple[int, ...] = order) -> bool:
+                return order.index(x) < order.index(y)
+
+            chosen = [x for x in UNIVERSE if all(fact_chosen(y, x, members.__contains__, before) for y in UNIVERSE)]
+            assert chosen == ([min(members, key=order.index)] if members else list(UNIVERSE))
 
 
 def test_every_cardinality_is_counted_among_the_owners_of_a_block() -> None:

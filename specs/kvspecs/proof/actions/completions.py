@@ -36,6 +36,11 @@ def _credited(s: State, p: Parameters) -> Callable[[Term, Term], Term]:
     return lambda i, x: any_of(s.reported(i, x), all_of(i == p.j, x == p.v))
 
 
+def _owes(s: State, p: Parameters) -> Unary:
+    """Who has yet to report a job: of this one, `other`."""
+    return lambda i: pick(i == p.j, p.other, s.owes(i))
+
+
 def _by_all(s: State, p: Parameters) -> Clause:
     """Every other worker, by name, has reported it (one worker twice is not two workers)."""
     return Clause("reported-by-all-others", "W", lambda x: any_of(x == p.v, s.reported(p.j, x)))
@@ -53,7 +58,7 @@ def report_part(w: Vocabulary, s: State, p: Parameters) -> Effect:
             holds("not-forgotten", keeps_references(w, s, p.j)),
             holds("another-has-not", all_of(differ(p.other, p.v), no(s.reported(p.j, p.other)))),
         ),
-        after=replace(s, reported=_credited(s, p)),
+        after=replace(s, reported=_credited(s, p), owes=_owes(s, p)),
     )
 
 
@@ -191,6 +196,7 @@ def report_forgotten(w: Vocabulary, s: State, p: Parameters) -> Effect:
         after=replace(
             s,
             reported=_credited(s, p),
+            owes=_owes(s, p),
             view=lambda i: pick(all_of(i == p.j, p.last), w.gone, s.view(i)),
         ),
         changed=_of_job(p),

@@ -90,6 +90,9 @@ def launch(w: Vocabulary, s: State, p: Parameters) -> Effect:
             waits_for_job=lambda j, i: pick(any_of(made(j), queued_load(j)), flush(i), s.waits_for_job(j, i)),
             waits_for_step=lambda j: pick(made(j), step, pick(queued_load(j), last, s.waits_for_step(j))),
             next_job=lambda: until,
+            launches=lambda: s.launches() + 1,
+            sent_at=lambda j: pick(any_of(made(j), queued_load(j)), s.launches(), s.sent_at(j)),
+            step_at=lambda x: pick(x == g, s.launches(), s.step_at(x)),
         ),
         changed={("J", "D"): lambda d: job(stored_in(d)), ("J", "H"): job},
         unions=(

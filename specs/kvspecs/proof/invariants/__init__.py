@@ -2,7 +2,7 @@
 
 from kvmodel.contract import Discipline
 from kvspecs.proof.invariant import Invariant
-from kvspecs.proof.invariants import contents, fences, jobs, references, requests, steps
+from kvspecs.proof.invariants import contents, fences, jobs, launches, references, requests, steps
 
 ALL: tuple[Invariant, ...] = (
     *references.INVARIANTS,
@@ -11,6 +11,7 @@ ALL: tuple[Invariant, ...] = (
     *steps.INVARIANTS,
     *contents.INVARIANTS,
     *fences.INVARIANTS,
+    *launches.INVARIANTS,
 )
 
 

@@ -36,6 +36,10 @@ def progress(w: Vocabulary, s: State, j: Term, x: Term) -> Term:
     )
 
 
+def somebody_owes(w: Vocabulary, s: State, j: Term) -> Term:
+    return implies(in_table(w, s, j), no(s.reported(j, s.owes(j))))
+
+
 def work_is_in_table(w: Vocabulary, s: State, j: Term, x: Term) -> Term:
     return implies(pending(s, j, x), in_table(w, s, j))
 
@@ -130,6 +134,7 @@ def live_load_source(w: Vocabulary, s: State, j: Term, h: Term) -> Term:
 INVARIANTS = (
     Invariant("issued", "J", issued, "every job has an id that was given out, once", _IDS),
     Invariant("progress", "JW", progress, "launched, then copied, then reported or lost", _AGREE),
+    Invariant("somebody-owes", "J", somebody_owes, "a job that all have reported leaves the table", _AGREE),
     Invariant("work-is-in-table", "JW", work_is_in_table, "a scheduler that forgets hides no copies", _AGREE),
     Invariant("views", "J", views, "what was never launched is a live load; views fit the discipline", _STALE),
     Invariant("threshold", "JJ", threshold, "every forgotten id is below every other (PR 48102)", _STALE, "fencing"),

@@ -1,0 +1,214 @@
+"""The lemmas, proved for every size, in the way of `kvspecs.proof.parametric`: no quantifiers, instances on terms."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import z3
+
+from kvmodel.contract import Discipline
+from kvspecs.proof.action import Action, Clause, Effect, Parameters
+from kvspecs.proof.actions import actions_of
+from kvspecs.proof.invariants import invariants_of
+from kvspecs.proof.logic import Term, no
+from kvspecs.proof.obligations import Obligation
+from kvspecs.proof.parametric import ELEMENTS, SORTS, SYMBOLS, TIMEOUT_MS, Assumption, Outcome, Pool, Template
+from kvspecs.proof.proof import EVERYTHING, Selection
+from kvspecs.proof.ranking import possible, progress
+from kvspecs.proof.ranking.choices import BY_NAME, Choice
+from kvspecs.proof.ranking.lemma import Lemma, Situation
+from kvspecs.proof.state import State, Vocabulary
+
+LEMMAS = (*possible.LEMMAS, *progress.LEMMAS)
+
+RELIED_ON = frozenset(
+    (
+        "issued",
+        "progress",
+        "somebody-owes",
+        "work-is-in-table",
+        "views",
+        "queued-is-youngest",
+        "awaited-is-last",
+        "awaited-job",
+        "load-is-awaited",
+        "launched-before-now",
+        "steps-in-order",
+        "copies-in-order",
+        "copy-after-copy",
+        "copy-after-step",
+        "step-after-copy",
+    )
+)
+"""The invariants that the lemmas need. They are proved by induction; here they are assumed."""
+
+ONE_STATE = "one state"
+"""Stands where an action's name stands, for lemmas that are about no action."""
+
+Alter = Callable[[Vocabulary, State, Parameters, Effect], Effect]
+
+LINKS: tuple[tuple[str, str, Callable[..., Term]], ...] = (
+    ("J", "W", lambda s, j: s.owes(j)),
+    ("J", "S", lambda s, j: s.waits_for_step(j)),
+)
+
+
+class Proof:
+    """One lemma, of one action or of one state. `alter` changes the action's effect: a bug, seeded on purpose."""
+
+    def __init__(self, discipline: Discipline, lemma: Lemma, action: Action | None, alter: Alter | None = None) -> None:
+        self.lemma = lemma
+        self.action = action
+        w, before = SYMBOLS.vocabulary(discipline), SYMBOLS.state()
+        self.choices = tuple(BY_NAME[name] for name in lemma.uses)
+        functions = {c.name: SYMBOLS.symbol(f"choose {c.name}", c.arguments, c.value) for c in self.choices}
+        self.situation = Situation(w, before, functions)
+        self.values: Mapping[str, Any] = {}
+        self.guard: tuple[Clause, ...] = ()
+        if action is not None:
+            self.values = SYMBOLS.parameters(action)
+            p = Parameters(self.values)
+            effect = action.effect(w, before, p)
+            effect = effect if alter is None else alter(w, before, p, effect)
+            after = replace(effect.after, counts=SYMBOLS.cardinalities("after"))
+            self.guard = effect.guard
+            self.situation = Situation(w, before, functions, p, after)
+        self.subject = _named(lemma.sorts, "")
+        self._assumed = (*invariants_relied_on(discipline), *map(Template, self._assumptions()))
+
+    @property
+    def before(self) -> State:
+        return self.situation.before
+
+    @property
+    def after(self) -> State:
+        """The state after the action; of a lemma about one state, that one."""
+        return self.situation.after or self.situation.before
+
+    @property
+    def none(self) -> Term:
+        return self.situation.w.none
+
+    def named(self, obligation: Obligation) -> list[Term]:
+        """The elements for which a clause is denied."""
+        return _named(obligation.sorts, "at ")
+
+    def looked_at(self, obligation: Obligation) -> Mapping[str, Sequence[Term]]:
+        """The elements that the proof of a clause looks at, by sort."""
+        return self._pool(obligation.sorts, self.named(obligation)).terms
+
+    def _assumptions(self) -> Iterator[Assumption]:
+        for clause in (*self.guard, *self.lemma.given(self.situation, *self.subject)):
+            yield Assumption(clause.name, clause.sorts, clause.formula)
+        for choice in self.choices:
+            yield Assumption(choice.name, choice.arguments + choice.value, partial(self._chosen, choice))
+
+    def _chosen(self, choice: Choice, *terms: Term) -> Term:
+        chosen = self.situation.choose(choice.name, *terms[:-1])
+        return choice.fact(self.situation.w, self.situation.before, chosen, *terms)
+
+    def _pool(self, sorts: str, names: Sequence[Term]) -> Pool:
+        s = self.situation.before
+        base = Pool()
+        for sort, name in (*zip(self.lemma.sorts, self.subject, strict=True), *zip(sorts, names, strict=True)):
+            if sort in ELEMENTS:
+                base.add(sort, name)
+        if self.action is not None:
+            for name, signature in self.action.parameters.items():
+                if signature in ELEMENTS:
+                    base.add(signature, self.values[name])
+        base.add("S", s.awaited())
+        base.extend([(a, v, partial(f, s)) for a, v, f in LINKS], _copy(base))
+        base.extend([(a, v, partial(f, self.situation)) for a, v, f in self.lemma.terms], _copy(base))
+        of_keys = [c for c in self.choices if "W" not in c.arguments]
+        base.extend([(c.arguments, c.value, partial(self.situation.choose, c.name)) for c in of_keys], _copy(base))
+        for sort, term in self.lemma.looks_at(self.situation, *self.subject):
+            base.add(sort, term)
+        return base
+
+    @property
+    def clauses(self) -> tuple[Clause, ...]:
+        """What is to be shown: each is an obligation."""
+        return self.lemma.shown(self.situation, *self.subject)
+
+    def prove(self, seed: int = 0) -> Iterator[Outcome]:
+        """Every clause that the lemma shows, with what became of it."""
+        about = self.action.name if self.action is not None else ONE_STATE
+        solvers: dict[str, tuple[Any, int]] = {}
+        for clause in self.clauses:
+            names = _named(clause.sorts, "at ")
+            if clause.sorts not in solvers:
+                solvers[clause.sorts] = self._solver(clause.sorts, names, seed)
+            solver, instances = solvers[clause.sorts]
+            name = self.lemma.name if clause.name == self.lemma.name else f"{self.lemma.name}, {clause.name}"
+            obligation = Obligation(about, name, self.lemma.theorem.name, clause.sorts, clause.formula)
+            started = time.monotonic()
+            solver.push()
+            solver.add(no(clause.formula(*names)))
+            answer = str(solver.check())
+            verdict = {"unsat": "proved", "sat": "counterexample"}.get(answer, "unknown")
+            model = solver.model() if answer == "sat" else None
+            solver.pop()
+            yield Outcome(obligation, verdict, time.monotonic() - started, instances, model)
+
+    def is_satisfiable(self) -> bool:
+        """Whether what is assumed can be: a lemma of nothing would be proved of everything."""
+        solver, _ = self._solver("", (), 0)
+        return str(solver.check()) == "sat"
+
+    def _solver(self, sorts: str, names: Sequence[Term], seed: int) -> tuple[Any, int]:
+        solver = z3.SimpleSolver()
+        solver.set("random_seed", seed)
+        solver.set("timeout", TIMEOUT_MS)
+        pool = self._pool(sorts, names)
+        return solver, sum(template.assert_on(solver, pool) for template in self._assumed)
+
+
+@cache
+def invariants_relied_on(discipline: Discipline) -> tuple[Template, ...]:
+    """The invariants before, made once for all lemmas."""
+    w, s = SYMBOLS.vocabulary(discipline), SYMBOLS.state()
+    relied_on = (invariant for invariant in invariants_of(discipline) if invariant.name in RELIED_ON)
+    return tuple(Template(Assumption(i.name, i.sorts, partial(i.formula, w, s))) for i in relied_on)
+
+
+def _named(sorts: str, label: str) -> list[Term]:
+    """Names for the elements for which it is denied."""
+    return [z3.Const(f"{label}{sort.lower()}{index}", SORTS[sort]) for index, sort in enumerate(sorts)]
+
+
+def _copy(pool: Pool) -> Pool:
+    copy = Pool()
+    copy.include(pool)
+    return copy
+
+
+def proofs(discipline: Discipline, selection: Selection = EVERYTHING) -> Iterator[Proof]:
+    """Every selected lemma: of one state, or of each action that it is about."""
+    for lemma in LEMMAS:
+        if selection.property not in ("", lemma.theorem.name):
+            continue
+        if not lemma.actions and not selection.actions:
+            yield Proof(discipline, lemma, None)
+        for action in actions_of(discipline):
+            if lemma.concerns(action) and selection.takes(action.name):
+                yield Proof(discipline, lemma, action)
+
+
+def prove(
+    discipline: Discipline,
+    selection: Selection = EVERYTHING,
+    seed: int = 0,
+    stop: Callable[[], bool] = lambda: False,
+    say: Callable[[str], None] = lambda text: None,
+) -> Iterator[tuple[Proof, Outcome]]:
+    """Every selected lemma (`property`: a theorem), with what became of each of its clauses. Ends early when `stop`
+    says so."""
+    for proof in proofs(discipline, selection):
+        if stop():
+            return
+        say(proof.lemma.theorem.name)
+        for outcome in proof.prove(seed):
+            yield proof, outcome
