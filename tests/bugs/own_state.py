@@ -2,8 +2,9 @@
 
     python -m tests.bugs.own_state TRACE
 
-Plays the commands of a trace on the ledger with no machine beside it, and prints the first invariant that is broken in
-kvoffload's own state, as JSON: [property, sentence, command]; or null.
+Plays the commands of a trace on the ledger with no machine beside it, and prints as JSON the first property that is
+broken in kvoffload's own state, [property, sentence, command], and the first invariant of the proofs, [name, command];
+or null in place of either.
 """
 
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from kvmodel import Machine
 from kvproof.targets.command import Command
-from kvproof.targets.invariants import Invariants
+from kvproof.targets.invariants import Invariants, specification_of
 from kvproof.targets.kvoffload import Ledger
 from kvproof.trace import itf
 
@@ -29,9 +30,23 @@ def broken(machine: Machine, commands: Sequence[Command]) -> tuple[str, str, int
     return None
 
 
+def broken_invariant(machine: Machine, commands: Sequence[Command]) -> tuple[str, int] | None:
+    """The first invariant of the proofs that does not hold, and after which command. None also where the specification
+    does not have the modes of the machine."""
+    target, specification = Ledger(machine.setting), specification_of(machine.setting)
+    if specification is None:
+        return None
+    for number, command in enumerate(commands, start=1):
+        target.perform(command)
+        for found in specification.broken(target.own_state(target.view())):
+            return found.invariant.name, number
+    return None
+
+
 def main(arguments: Sequence[str]) -> None:
     trace = itf.read(Path(arguments[0]))
-    print(json.dumps(broken(Machine(trace.contract, trace.scope), trace.commands)))
+    machine = Machine(trace.contract, trace.scope)
+    print(json.dumps([broken(machine, trace.commands), broken_invariant(machine, trace.commands)]))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def test_an_invariant_of_the_own_state_names_the_bug(name: str, tmp_path: Path) 
         text=True,
         check=True,
     )
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout)[0]
     assert found is not None
     assert (found[0], found[2]) == (SEEN[name], bug.commands), found[1]
     sound = itf.read(trace)

@@ -16,6 +16,8 @@ from kvproof.targets.explain import crashed
 from kvproof.targets.guarded import asked_of_target
 from kvproof.targets.outcome import Crashed
 from kvspecs.catalogue import JUDGED
+from kvspecs.proof.compilation import Compiled
+from kvspecs.proof.interpreter import NotSpecified, check_specified
 
 
 class Broken(NamedTuple):
@@ -25,12 +27,22 @@ class Broken(NamedTuple):
     sentence: str
 
 
+def specification_of(setting: Setting) -> Compiled | None:
+    """The invariants of the proofs, where the specification has this setting's modes."""
+    try:
+        check_specified(setting)
+    except NotSpecified:
+        return None
+    return Compiled(setting)
+
+
 class Invariants:
     """Every property of one setting, asked of the states and steps of a target. A state that makes no sense, so that a
     property cannot be asked of it, is a crash of the target."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
+        self.specification = specification_of(setting)
         self._on_state = [(p.name, p.on_state) for p in JUDGED if p.on_state is not None]
         self._on_step = {
             kind: [
@@ -47,6 +59,14 @@ class Invariants:
             sentence = judge(self.setting, own)
             if sentence is not None:
                 return Broken(name, sentence)
+        return self.of_specification(own)
+
+    def of_specification(self, own: State) -> Broken | None:
+        """The first invariant of the proofs that does not hold of this state, by the property that it serves."""
+        if self.specification is None:
+            return None
+        for broken in self.specification.broken(own):
+            return Broken(broken.invariant.serves, f"it breaks invariant {broken}: {broken.invariant.reason}")
         return None
 
     def of_step(self, before: State, action: Action, after: State) -> Broken | None:

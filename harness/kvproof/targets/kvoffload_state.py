@@ -56,7 +56,7 @@ def own_state(setting: Setting, view: View, engine: Engine, ledger: Ledger, mark
         Pool(view.host_refs, view.host_keys, view.host_free),
         view.requests,
         _jobs(engine, ledger, marks),
-        _steps(setting, engine, ledger),
+        _steps(setting, view, engine, ledger),
         engine.connector.next_job,
         view.contents[0],
         view.contents[1],
@@ -139,7 +139,7 @@ def _dropped(copy: Copy, unrun: Sequence[Mapping[int, Copy]]) -> Job:
     return Job(copy.job, direction, NONE, pairs, FORGOTTEN, progress, False, copy.step, copy.jobs)
 
 
-def _steps(setting: Setting, engine: Engine, ledger: Ledger) -> tuple[Step, ...]:
+def _steps(setting: Setting, view: View, engine: Engine, ledger: Ledger) -> tuple[Step, ...]:
     pipeline = engine.scheduler.pipeline
     if not pipeline and not any(shard.computes for shard in ledger.shards):
         return ()
@@ -156,7 +156,10 @@ def _steps(setting: Setting, engine: Engine, ledger: Ledger) -> tuple[Step, ...]
         else:
             shares = []
             for position, (request, share) in enumerate(launched.shares.items()):
-                outdated = _is_outdated(engine, request, compute, position, generation)
+                if compute is None and share.left:
+                    outdated = _holds_old(view, share.blocks[-1])
+                else:
+                    outdated = _is_outdated(engine, request, compute, position, generation)
                 shares.append(Share(request, share.blocks, share.first, share.left, outdated))
         ran = tuple([number not in computes for computes in unrun])
         found.append(Step(number, tuple(shares), ran, launched is None, () if compute is None else compute.jobs))
@@ -164,13 +167,18 @@ def _steps(setting: Setting, engine: Engine, ledger: Ledger) -> tuple[Step, ...]
 
 
 def _is_outdated(engine: Engine, request: int, compute: Compute | None, position: int, generation: int) -> bool:
-    """Of the weights before the last change. When it has run everywhere, its request tells; if that has left, nobody
-    needs to know."""
+    """Of the weights before the last change. When it has run everywhere, its request tells."""
     if compute is not None and position < len(compute.shares):
         share = compute.shares[position]
         return any(content.generation != generation for _, content in (*share.reads, *share.writes))
     known = engine.requests.get(request)
     return known is not None and bool(known.table) and known.generation != generation
+
+
+def _holds_old(view: View, block: int) -> bool:
+    """What a step has written everywhere for a request that has left it: the block tells of which weights it is."""
+    assert view.contents is not None
+    return view.contents[0][0][block] < 0
 
 
 def _handled(setting: Setting, share: Computed, generation: int) -> Share:

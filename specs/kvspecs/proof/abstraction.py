@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 from kvmodel import request as requests
 from kvmodel import transfer_job as jobs
+from kvmodel.contract import Discipline
 from kvmodel.setting import Setting
 from kvmodel.state import State as MachineState
 from kvspecs.proof.counting import COUNTS
-from kvspecs.proof.logic import Term, all_of, any_of, differ
+from kvspecs.proof.logic import Binary, Term, all_of, any_of, differ
 from kvspecs.proof.state import GHOSTS, TABLES, Cardinalities, State, Vocabulary, in_table
 
 GONE = 3
@@ -37,11 +38,20 @@ def vocabulary(setting: Setting) -> Vocabulary:
         for later in keys[position + 1 :]
     }
     prompts = {(number, key) for number, keys in enumerate(setting.prompt_keys) for key in keys}
+    return constants(
+        setting.contract.discipline,
+        lambda k, l: (k, l) in before,  # noqa: E741
+        lambda r, k: (r, k) in prompts,
+    )
+
+
+def constants(discipline: Discipline, below: Binary, in_prompt: Binary) -> Vocabulary:
+    """The machine's numbers for phases and views, and how keys are ordered."""
     return Vocabulary(
-        discipline=setting.contract.discipline,
+        discipline=discipline,
         none=NONE,
-        below=lambda k, l: (k, l) in before,  # noqa: E741
-        in_prompt=lambda r, k: (r, k) in prompts,
+        below=below,
+        in_prompt=in_prompt,
         absent=requests.ABSENT,
         waiting=requests.WAITING,
         loading=requests.LOADING,
@@ -57,6 +67,12 @@ def vocabulary(setting: Setting) -> Vocabulary:
 
 def abstract(setting: Setting, w: Vocabulary, machine: MachineState) -> Abstract:
     """The tables of a machine's state. What the machine does not remember of the past is reconstructed."""
+    entries, universe = entries_of(setting, machine)
+    return Abstract(_state(w, entries, universe), universe)
+
+
+def entries_of(setting: Setting, machine: MachineState) -> tuple[Mapping[str, Entries], Universe]:
+    """The same, as the entries of each table that are not its default (`defaults`), and all elements by sort."""
     entries: dict[str, Entries] = {name: {} for name in TABLES}
     _pools(machine, entries)
     for number, request in enumerate(machine.requests):
@@ -76,7 +92,13 @@ def abstract(setting: Setting, w: Vocabulary, machine: MachineState) -> Abstract
         "J": tuple(job.id for job in machine.jobs),
         "S": tuple(step.id for step in machine.steps),
     }
-    return Abstract(_state(w, entries, universe), universe)
+    return entries, universe
+
+
+def defaults(w: Vocabulary) -> Mapping[str, Term]:
+    """By table, the value of the entries that are not there."""
+    by_sort = {**_DEFAULTS, "P": w.absent, "V": w.gone}
+    return {name: by_sort[value] for name, (_, value) in TABLES.items()}
 
 
 def _lookup(entries: Entries, default: Term) -> Callable[..., Term]:
@@ -84,8 +106,7 @@ def _lookup(entries: Entries, default: Term) -> Callable[..., Term]:
 
 
 def _state(w: Vocabulary, entries: Mapping[str, Entries], universe: Universe) -> State:
-    defaults = {**_DEFAULTS, "P": w.absent, "V": w.gone}
-    tables = {name: _lookup(entries[name], defaults[value]) for name, (_, value) in TABLES.items()}
+    tables = {name: _lookup(entries[name], default) for name, default in defaults(w).items()}
     bare = State(counts=None, **tables)  # type: ignore[arg-type]
     return State(counts=counted(w, bare, universe), **tables)
 

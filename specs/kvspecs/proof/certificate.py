@@ -22,10 +22,12 @@ NOT_PROVED_BY = frozenset(
         "abstraction",
         "bounded",
         "certificate",
+        "compilation",
         "concretisation",
         "counterexample",
         "finite",
         "interpreter",
+        "second_opinion",
         "witnesses",
     )
 )

@@ -31,10 +31,10 @@ class NotSpecified(ValueError):
     """The machine does something that the specification does not have yet."""
 
 
-def check_specified(machine: Machine) -> None:
+def check_specified(setting: Setting) -> None:
     """Raises NotSpecified for what the specification lacks: depth 2, copies that fail, resets of one tier, blocks at
-    several positions, windows, marks, deadlines."""
-    contract, scope = machine.setting.contract, machine.setting.scope
+    several positions, windows, marks, deadlines, a second host tier."""
+    contract, scope = setting.contract, setting.scope
     if contract.depth > 1:
         raise NotSpecified(f"depth {contract.depth} is not in the specification; it has depth 1")
     if scope.failures or scope.partial_failures:
@@ -47,6 +47,8 @@ def check_specified(machine: Machine) -> None:
         raise NotSpecified("sliding windows are not in the specification")
     if contract.expires:
         raise NotSpecified("deadlines are not in the specification; it waits for what does not come")
+    if scope.second_blocks:
+        raise NotSpecified("a second host tier is not in the specification")
     if contract.marks:
         raise NotSpecified("reports of marks are not in the specification; it has reports of single jobs")
 
@@ -305,7 +307,7 @@ class Interpreter:
     """Holds transitions of one machine against the specification. `alter` changes an effect: a bug, planted."""
 
     def __init__(self, machine: Machine, alter: Callable[..., Effect] | None = None) -> None:
-        check_specified(machine)
+        check_specified(machine.setting)
         self.setting = machine.setting
         self.w = vocabulary(machine.setting)
         self.invariants = invariants_of(machine.setting.contract.discipline)

@@ -1,11 +1,11 @@
 """Connectives that mean the same on z3's terms and on Python's values.
 
-Formulas are written once, as Python functions. Applied to Python values they compute; applied to z3's terms they build
-a formula. z3 is imported only when a term of it appears.
+Formulas are written once, as Python functions. Applied to Python values they compute; applied to terms they build a
+formula: of z3, or of whoever made the terms (`compilation`). z3 is imported only when a term of it appears.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 Term = Any
 """A block, a key, an id, a count or a truth value: of Python, or a term of z3 that stands for one."""
@@ -13,6 +13,47 @@ Term = Any
 Unary = Callable[[Term], Term]
 Binary = Callable[[Term, Term], Term]
 Ternary = Callable[[Term, Term, Term], Term]
+
+
+class Connectives(Protocol):
+    """Who builds formulas of terms. Terms that are not z3's name theirs in the attribute `connectives`."""
+
+    def conjunction(self, terms: Sequence[Term]) -> Term: ...
+    def disjunction(self, terms: Sequence[Term]) -> Term: ...
+    def negation(self, term: Term) -> Term: ...
+    def choice(self, condition: Term, then: Term, otherwise: Term) -> Term: ...
+
+
+class _OfZ3:
+    """z3's connectives."""
+
+    def conjunction(self, terms: Sequence[Term]) -> Term:
+        import z3
+
+        return z3.And(list(terms))
+
+    def disjunction(self, terms: Sequence[Term]) -> Term:
+        import z3
+
+        return z3.Or(list(terms))
+
+    def negation(self, term: Term) -> Term:
+        import z3
+
+        return z3.Not(term)
+
+    def choice(self, condition: Term, then: Term, otherwise: Term) -> Term:
+        import z3
+
+        return z3.If(condition, then, otherwise)
+
+
+_OF_Z3 = _OfZ3()
+
+
+def _connectives(term: Term) -> Connectives:
+    made: Connectives = getattr(term, "connectives", _OF_Z3)
+    return made
 
 
 def all_of(*parts: Term) -> Term:
@@ -27,9 +68,7 @@ def all_of(*parts: Term) -> Term:
         return True
     if len(terms) == 1:
         return terms[0]
-    import z3
-
-    return z3.And(terms)
+    return _connectives(terms[0]).conjunction(terms)
 
 
 def any_of(*parts: Term) -> Term:
@@ -44,18 +83,14 @@ def any_of(*parts: Term) -> Term:
         return False
     if len(terms) == 1:
         return terms[0]
-    import z3
-
-    return z3.Or(terms)
+    return _connectives(terms[0]).disjunction(terms)
 
 
 def no(part: Term) -> Term:
     """Negation."""
     if part is True or part is False:
         return not part
-    import z3
-
-    return z3.Not(part)
+    return _connectives(part).negation(part)
 
 
 def implies(premise: Term, conclusion: Term) -> Term:
@@ -78,9 +113,7 @@ def pick(condition: Term, then: Term, otherwise: Term) -> Term:
         return otherwise
     if isinstance(then, bool) or isinstance(otherwise, bool):
         return all_of(implies(condition, then), any_of(condition, otherwise))
-    import z3
-
-    return z3.If(condition, then, otherwise)
+    return _connectives(condition).choice(condition, then, otherwise)
 
 
 def one(condition: Term) -> Term:
