@@ -24,6 +24,7 @@ from kvproof.targets.declared import undeclared
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import crashed, explain
 from kvproof.targets.guarded import carried_out, performed, started
+from kvproof.targets.invariants import unspecified
 from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.registry import load
@@ -65,7 +66,8 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         if found.failure is not None or not found.finished:
             verdict = Verdict.REFUTED if found.failure is not None else Verdict.UNDETERMINED
             return _result(job, verdict, started, totals, f"{variant.name}: {found.detail}", found.failure)
-    detail = f"{len(todo)} variants, {totals.get('pairs', 0):,} pairs" if wanted else details[0]
+    asked = f"invariants of the proofs at {totals.get('pairs with invariants', 0):,}"
+    detail = f"{len(todo)} variants, {totals.get('pairs', 0):,} pairs; {asked}" if wanted else details[0]
     return _result(job, Verdict.PROVED, started, totals, detail, None)
 
 
@@ -118,7 +120,10 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     amounts = {"pairs": searched.pairs, "machine states": searched.states, "edges": searched.edges}
     amounts |= {f"action:{name}": count for name, count in searched.actions.items()}
     amounts |= {f"field:{name}": searched.edges if name in searched.fields else 0 for name in fields_of(variant.scope)}
+    asks = product.gives_own_state and product.invariants.specification is not None
+    amounts["pairs with invariants"] = searched.pairs if asks else 0
     detail = f"{searched.pairs / max(searched.states, 1):.3f} control states for each state of the machine"
+    detail += f"; {_of_the_proofs(product)}"
     failure = _failure_of_search(job, variant, machine, target_class, searched)
     if failure is None and not searched.finished:
         detail = f"cut short after {searched.pairs:,} pairs, {searched.edges:,} edges"
@@ -130,6 +135,16 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
             )
             return Found(False, None, amounts, f"{said}{searched.states:,}")
     return Found(searched.finished, failure, amounts, detail)
+
+
+def _of_the_proofs(product: Product) -> str:
+    """What was asked of the target's own state at every node."""
+    invariants = product.invariants
+    if not product.gives_own_state:
+        return "no invariants of the proofs: the target does not give its own state"
+    if invariants.specification is None:
+        return f"no invariants of the proofs: {unspecified(invariants.setting)}"
+    return f"{len(invariants.specification.invariants)} invariants of the proofs hold at each"
 
 
 def _known(job: Job) -> Callable[[Divergence], bool]:

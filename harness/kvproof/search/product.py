@@ -83,6 +83,11 @@ class Product:
         self._canonical: dict[State, State] = {}
         self._open: deque[tuple[int, State, bytes]] = deque()
 
+    @property
+    def gives_own_state(self) -> bool:
+        """Whether invariants are asked of the target's own state, at every node."""
+        return self._abstracting is not None
+
     def search(self, cut: Callable[[], bool], progress: Callable[[str], None]) -> Searched:
         """Take every command edge, shortest ways first. Stops at the first divergence."""
         was_enabled = gc.isenabled()

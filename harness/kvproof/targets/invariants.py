@@ -29,11 +29,16 @@ class Broken(NamedTuple):
 
 def specification_of(setting: Setting) -> Compiled | None:
     """The invariants of the proofs, where the specification has this setting's modes."""
+    return None if unspecified(setting) else Compiled(setting)
+
+
+def unspecified(setting: Setting) -> str:
+    """Why the invariants of the proofs say nothing of a setting; empty: they do."""
     try:
         check_specified(setting)
-    except NotSpecified:
-        return None
-    return Compiled(setting)
+    except NotSpecified as lack:
+        return str(lack)
+    return ""
 
 
 class Invariants:

@@ -223,6 +223,11 @@ class Compiled:
         self.w = vocabulary(setting)
         self._checks = compiled(setting.contract.discipline)
 
+    @property
+    def invariants(self) -> tuple[Invariant, ...]:
+        """Those that are asked."""
+        return tuple(invariant for invariant, _ in self._checks)
+
     def broken(self, state: MachineState) -> Iterator[Broken]:
         """The invariants that do not hold, each with the elements for which it does not."""
         tables, universe = entries_of(self.setting, state)
