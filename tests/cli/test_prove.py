@@ -1,10 +1,16 @@
 """`kvproof prove`: screen, JSON, bad usage, and who imports the solver."""
 
+import importlib.util
 import json
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import kvspecs
 
 
 def test_one_action_is_proved_in_both_disciplines(cli) -> None:
@@ -65,6 +71,7 @@ def test_a_theorem_is_proved_by_its_name(cli) -> None:
             "property 'nonsense' is not proved by induction; use owners-account-for-references",
         ),
         (("--action", "nonsense"), "action 'nonsense' does not exist under pinning; use Initial, Submit"),
+        (("--solver", "nonsense"), "solver 'nonsense' does not exist; use z3 or cvc5"),
         (("--discipline", "neither"), "discipline 'neither' does not exist; use pinning or fencing"),
         (("--scope", "s1"), "there is no flag or name --scope s1"),
     ],
@@ -80,3 +87,85 @@ def test_only_prove_imports_the_solver() -> None:
     code = "import sys, kvproof.cli.check, kvproof.engines.explore, kvproof.engines.conform; print('z3' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
+
+
+HAS_CVC5 = importlib.util.find_spec("cvc5") is not None
+
+
+@pytest.mark.skipif(HAS_CVC5, reason="cvc5 is installed here")
+def test_without_cvc5_it_says_how_to_get_it(cli) -> None:
+    ran = cli("prove", "--solver", "cvc5")
+    assert ran.status == 2
+    assert ran.err == ("kvproof: --solver cvc5 needs cvc5, which is not installed; install kvproof[cvc5]\n")
+
+
+@pytest.mark.skipif(not HAS_CVC5, reason="cvc5 is not installed here; it is an extra")
+def test_cvc5_proves_the_obligations_of_an_action(cli) -> None:
+    ran = cli("prove", "--solver", "cvc5", "--action", "Wake", "--discipline", "pinning")
+    assert ran.status == 0
+    assert "prove, all sizes   cvc5" in ran.out
+    assert "pinning: PROVED for all sizes   13/13 safety properties, 90/90 obligations" in ran.out
+
+
+def without(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a package were not installed."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == module else found(name, *rest))
+
+
+def test_without_z3_it_says_what_is_missing(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    without("z3", monkeypatch)
+    ran = cli("prove")
+    assert ran.status == 2
+    assert ran.err == (
+        "kvproof: prove needs z3-solver, which is not installed; install kvproof with its dependencies\n"
+    )
+
+
+def ran_with(folder: Path, file: str, right: str, wrong: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`kvproof prove` in a process of its own, with a line of the specification or its prover replaced."""
+    specs = Path(kvspecs.__file__).parent
+    shutil.copytree(specs, folder / "kvspecs", ignore=shutil.ignore_patterns("__pycache__"))
+    changed = folder / "kvspecs" / "proof" / file
+    text = changed.read_text(encoding="utf-8")
+    assert text.count(right) == 1
+    changed.write_text(text.replace(right, wrong), encoding="utf-8")
+    path = os.pathsep.join((str(folder), os.environ.get("PYTHONPATH", "")))
+    return subprocess.run(
+        [sys.executable, "-m", "kvproof", "prove", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_counterexample_is_told_and_its_status_is_four(tmp_path: Path) -> None:
+    """A compute that runs before an older one on the same worker."""
+    ran = ran_with(
+        tmp_path,
+        "actions/workers.py",
+        'Clause("oldest-of-stream", "S", lambda x: implies(computing(s, x, v), g <= x))',
+        'Clause("oldest-of-stream", "S", lambda x: True)',
+        *("--action", "RunCompute", "--discipline", "pinning", "--property", "fence-before-reuse"),
+    )
+    assert ran.returncode == 4
+    assert "pinning: COUNTEREXAMPLE_TO_INDUCTION" in ran.stdout
+    assert "RunCompute keeps compute-order fails for step " in ran.stdout
+    assert "  RunCompute with g step " in ran.stdout
+    assert "  ran (a worker has run its compute)\n" in ran.stdout
+    assert ": False -> True\n" in ran.stdout
+    assert "Finite-scope induction confirms it" in ran.stdout
+
+
+def test_a_timeout_is_undetermined_and_named(tmp_path: Path) -> None:
+    ran = ran_with(
+        tmp_path,
+        "parametric.py",
+        "TIMEOUT_MS = 20_000",
+        "TIMEOUT_MS = 1",
+        *("--action", "Launch", "--discipline", "fencing", "--property", "no-block-stored-twice-at-once"),
+    )
+    assert ran.returncode == 3
+    assert "fencing: UNDETERMINED" in ran.stdout
+    assert "UNDETERMINED the solver gave up on Launch keeps stored-" in ran.stdout

@@ -182,6 +182,10 @@ def add_beyond_contract(parser: Parser) -> None:
     )
 
 
+SOLVERS = ("z3", "cvc5")
+"""Who can be asked. z3 makes the formulas in any case."""
+
+
 def add_proof(parser: Parser) -> None:
     """The flags of prove: it works for all sizes, so that there is no scope, and on no target."""
     add = parser.add_argument
@@ -189,6 +193,7 @@ def add_proof(parser: Parser) -> None:
     add("--property", metavar="NAME", action=_Once, help="one alone; kvproof list properties has the names")
     add("--action", metavar="NAME", action=_Once, help="one action of the specification alone, such as Launch")
     add("--seed", metavar="N", action=_Once, type=_seed, default=0, help="of the solver (default 0)")
+    _add_choice(parser, "solver", SOLVERS, "who answers; cvc5 is asked what z3 was (default z3)")
     add("--budget", metavar="TIME", action=_Once, type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
     add("--verbose", action="store_true", help="every obligation")
     add("--certify", action="store_true", help="with three seeds, and keep the certificate that check relies on")

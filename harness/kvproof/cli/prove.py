@@ -36,6 +36,8 @@ def run(arguments: Sequence[str]) -> int:
     parsed = parser.read(arguments)
     if importlib.util.find_spec("z3") is None:
         raise BadUsage("prove needs z3-solver, which is not installed; install kvproof with its dependencies")
+    if parsed.solver == "cvc5":
+        _check_second_opinion(parsed)
     disciplines: tuple[Discipline, ...] = (parsed.discipline,) if parsed.discipline is not None else DISCIPLINES
     if parsed.action is not None:
         disciplines = tuple(d for d in disciplines if parsed.action in _names(d)) or disciplines
@@ -58,7 +60,9 @@ def run(arguments: Sequence[str]) -> int:
     if parsed.certify:
         _certify(results)
     columns: dict[Discipline, tuple[str, ...]] = {discipline: _names(discipline) for discipline in disciplines}
-    text = proof_screen.screen(results, columns, outcome.seconds, parsed.seed, verbose=parsed.verbose)
+    text = proof_screen.screen(
+        results, columns, outcome.seconds, parsed.seed, verbose=parsed.verbose, solver=parsed.solver or "z3"
+    )
     report(text, (), [row for result in results for row in proof_screen.rows(result)], parsed)
     if outcome.signal is not None:
         return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
@@ -81,6 +85,16 @@ def _certify(results: Sequence[Result]) -> None:
     certificate.write(proved)
 
 
+def _check_second_opinion(parsed: argparse.Namespace) -> None:
+    """Raises BadUsage for what cvc5 cannot be asked, or if it is not there."""
+    if importlib.util.find_spec("cvc5") is None:
+        raise BadUsage("--solver cvc5 needs cvc5, which is not installed; install kvproof[cvc5]")
+    if parsed.certify:
+        raise BadUsage("--certify is about z3's proofs, and --solver cvc5 asks another solver; leave one out")
+    if parsed.property in THEOREMS or parsed.action == INITIAL:
+        raise BadUsage("--solver cvc5 is asked the obligations of actions, not the initial state or liveness; ask z3")
+
+
 def _names(discipline: Discipline) -> tuple[str, ...]:
     """What an obligation may be about: the initial state, or an action."""
     return (INITIAL, *action_names(discipline))
@@ -98,7 +112,7 @@ def _jobs(discipline: Discipline, seed: int, parsed: argparse.Namespace) -> list
     if wanted is not None:
         parts = [(wanted,)]
     kinds = [(part, False) for part in parts if wanted_property not in THEOREMS]
-    if wanted_property in (None, *THEOREMS) and wanted != INITIAL:
+    if wanted_property in (None, *THEOREMS) and wanted != INITIAL and parsed.solver != "cvc5":
         kinds.append(((wanted,) if wanted is not None else (), True))
     return [
         Job(
@@ -109,7 +123,13 @@ def _jobs(discipline: Discipline, seed: int, parsed: argparse.Namespace) -> list
             scope=SCOPES["s1"],
             contract=Contract(discipline),
             seed=seed,
-            options={"actions": part, "property": wanted_property or "", "theorems": theorems, "each": True},
+            options={
+                "actions": part,
+                "property": wanted_property or "",
+                "theorems": theorems,
+                "solver": parsed.solver or "z3",
+                "each": True,
+            },
         )
         for part, theorems in kinds
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kvproof.job import Cut, Job, Progress
@@ -17,14 +17,17 @@ from kvspecs.proof import certificate
 from kvspecs.proof.ranking.theorems import NAMES as THEOREMS
 
 if TYPE_CHECKING:
-    from kvspecs.proof.parametric import Outcome
+    from kvspecs.proof.initial import Start
+    from kvspecs.proof.parametric import Induction, Outcome
+    from kvspecs.proof.proof import Selection
+    from kvspecs.proof.ranking.solving import Proof
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
     """Prove the selected obligations of one discipline.
 
-    Options: `property` and `actions` select; `theorems` proves liveness by ranking instead of safety; `each` adds a
-    count for every obligation; `certified` takes a certificate that fits for the proof.
+    Options: `property` and `actions` select; `theorems` proves liveness by ranking instead of safety; `solver`
+    is z3 or cvc5; `each` adds a count for every obligation; `certified` takes a certificate that fits for the proof.
     """
     started = time.monotonic()
     try:
@@ -37,7 +40,6 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         return job.result(Verdict.PROVED, time.monotonic() - started, detail="certified", counts=counts)
     try:
         from kvspecs.proof import counterexample, parametric, proof
-        from kvspecs.proof.ranking import solving
     except ImportError as error:
         return job.result(Verdict.ERROR, 0.0, detail=f"prove needs z3-solver, which cannot be imported ({error})")
     actions = job.options.get("actions", ())
@@ -46,10 +48,11 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     outcomes: list[Outcome] = []
     told: list[str] = []
     unknown: list[str] = []
-    prove = solving.prove if job.options.get("theorems") else proof.prove
-    for proved, outcome in prove(job.discipline, selection, job.seed, cut, progress):
+    for proved, outcome in _proofs(job, selection, cut, progress):
         outcomes.append(outcome)
-        if outcome.verdict == proof.COUNTEREXAMPLE:
+        if outcome.verdict == proof.COUNTEREXAMPLE and outcome.model is None:
+            told.append(f"{outcome.obligation}: cvc5 finds a counterexample; ask z3 to be told it")
+        elif outcome.verdict == proof.COUNTEREXAMPLE:
             told += ["", *counterexample.told(outcome.model, proved, outcome.obligation)]
             if isinstance(proved, parametric.Induction):
                 told.append(f"  {_confirmed(job, outcome)}")
@@ -68,6 +71,23 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     else:
         verdict, detail = Verdict.PROVED, f"{len(outcomes):,} obligations"
     return job.result(verdict, seconds, detail=detail, counts=counts)
+
+
+def _proofs(
+    job: Job, selection: Selection, cut: Cut, progress: Progress
+) -> Iterator[tuple[Start | Induction | Proof, Outcome]]:
+    """The outcomes of what the job asks for, of the solver that it asks."""
+    from kvspecs.proof import proof
+    from kvspecs.proof.ranking import solving
+
+    if job.options.get("solver") == "cvc5":
+        from kvspecs.proof import second_opinion
+
+        yield from second_opinion.prove(job.discipline, selection, cut, progress)
+    elif job.options.get("theorems"):
+        yield from solving.prove(job.discipline, selection, job.seed, cut, progress)
+    else:
+        yield from proof.prove(job.discipline, selection, job.seed, cut, progress)
 
 
 def _confirmed(job: Job, outcome: Outcome) -> str:

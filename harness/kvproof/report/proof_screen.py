@@ -86,9 +86,10 @@ def screen(
     seed: int,
     *,
     verbose: bool,
+    solver: str = "z3",
 ) -> str:
     """The whole screen, without a line break at its end."""
-    lines = [f"kvproof {__version__}   prove, all sizes   seed {seed}"]
+    lines = [f"kvproof {__version__}   prove, all sizes   {solver}   seed {seed}"]
     for result in results:
         assert result.discipline is not None
         lines += ["", *_of_discipline(result, actions[result.discipline], verbose)]

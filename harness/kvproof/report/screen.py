@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kvmodel.contract import Discipline
@@ -176,7 +176,7 @@ def _of(counts: Mapping[str, int], name: str) -> str:
     return f"{counts[name]:,}/{planned:,}"
 
 
-def _covered(results: Iterable[Result]) -> Iterator[str]:
+def _covered(results: Sequence[Result]) -> Iterator[str]:
     covered = coverage(results)
     if not covered:
         return
@@ -188,6 +188,9 @@ def _covered(results: Iterable[Result]) -> Iterator[str]:
     text = ", ".join(words)
     if covered.fields.total:
         text += f"{'; ' if text else ''}compared {covered.fields} view fields"
+    asked = sum(result.counts.get("pairs with invariants", 0) for result in results)
+    if asked:
+        text += f"; invariants of the proofs at {asked:,} pairs"
     yield f"{'covered':<{GROUP_WIDTH}}{text}"
 
 
