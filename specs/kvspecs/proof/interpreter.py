@@ -33,7 +33,7 @@ class NotSpecified(ValueError):
 
 def check_specified(setting: Setting) -> None:
     """Raises NotSpecified for what the specification lacks: depth 2, copies that fail, resets of one tier, blocks at
-    several positions, windows, marks, deadlines, a second host tier."""
+    several positions, windows, marks, deadlines, a second host tier, workers that die."""
     contract, scope = setting.contract, setting.scope
     if contract.depth > 1:
         raise NotSpecified(f"depth {contract.depth} is not in the specification; it has depth 1")
@@ -47,6 +47,8 @@ def check_specified(setting: Setting) -> None:
         raise NotSpecified("sliding windows are not in the specification")
     if contract.expires:
         raise NotSpecified("deadlines are not in the specification; it waits for what does not come")
+    if scope.deaths:
+        raise NotSpecified("workers that die are not in the specification")
     if scope.second_blocks:
         raise NotSpecified("a second host tier is not in the specification")
     if contract.marks:
