@@ -162,6 +162,7 @@ SWITCHES: Mapping[str, Callable[[Contract, Scope], bool]] = {
     "partial-failures": lambda contract, scope: scope.partial_failures > 0,
     "double-frees": lambda contract, scope: scope.double_frees > 0,
     "second": lambda contract, scope: scope.second_blocks > 0,
+    "deaths": lambda contract, scope: scope.deaths > 0,
 }
 """Name -> whether the mode is on, however that came about."""
 
