@@ -13,6 +13,7 @@ from kvproof.bisecting.trying import Tried, Trying
 from kvproof.budget import parse_budget
 from kvproof.cli.flags import Parser, add_patience, add_target
 from kvproof.cli.planned import report
+from kvproof.cli.progress import waiting_for
 from kvproof.cli.single import job_of, read_trace
 from kvproof.job import Job
 from kvproof.targets.registry import MACHINE
@@ -84,8 +85,9 @@ class _Bisection:
         self.tried += 1
         sys.stderr.write(f"{self.tried:3} {commit[:9]} ...\n")
         sys.stderr.flush()
-        self.worktree.go_to(commit)
-        tried = self.trying.try_it()
+        with waiting_for(f"replaying at {commit[:9]}"):
+            self.worktree.go_to(commit)
+            tried = self.trying.try_it()
         why = f" ({tried.why})" if tried.judgement == "skipped" else ""
         sys.stderr.write(f"{self.tried:3} {commit[:9]} {tried.judgement}{why}  {words:.80}\n")
         return tried

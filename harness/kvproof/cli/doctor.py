@@ -11,6 +11,7 @@ from typing import NamedTuple
 from kvproof import __version__
 from kvproof.cli.flags import Parser, configured_target
 from kvproof.cli.planned import report
+from kvproof.cli.progress import waiting_for
 from kvproof.runner import cores
 from kvproof.targets import registry
 from kvproof.targets.hardware import cuda_devices, no_cuda
@@ -33,18 +34,19 @@ class Finding(NamedTuple):
 def run(arguments: Sequence[str]) -> int:
     parser = Parser("doctor", "Show versions, devices and folders, each with ok or with what is wrong.")
     parsed = parser.read(arguments)
-    findings = [
-        Finding("kvproof", __version__),
-        _python(),
-        _package("torch", "conform --device host, soak and fuzz on host need it"),
-        _package("hypothesis", "fuzz needs it"),
-        _package("z3-solver", "prove needs it"),
-        _cuda(),
-        _cores(),
-        _targets(),
-        _configured(),
-        _failures(store.default_root()),
-    ]
+    with waiting_for("looking at what is installed"):
+        findings = [
+            Finding("kvproof", __version__),
+            _python(),
+            _package("torch", "conform --device host, soak and fuzz on host need it"),
+            _package("hypothesis", "fuzz needs it"),
+            _package("z3-solver", "prove needs it"),
+            _cuda(),
+            _cores(),
+            _targets(),
+            _configured(),
+            _failures(store.default_root()),
+        ]
     width = max(len(finding.name) for finding in findings)
     second = max(len(finding.found) for finding in findings)
     lines = [f"{f.name:<{width}}  {f.found:<{second}}  {_word(f)}" for f in findings]

@@ -13,6 +13,7 @@ from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
 from kvproof.bounded import Unfit, read_bounded
 from kvproof.budget import parse_budget, parse_time
+from kvproof.cli.progress import waiting_for
 from kvproof.known import read_known
 from kvproof.obligations.runs import is_watched
 from kvproof.obligations.watched import READINGS
@@ -204,7 +205,8 @@ def selection(arguments: argparse.Namespace, engines: tuple[str, ...] = ()) -> S
     target, device = target_and_device(arguments)
     disciplines = DISCIPLINES
     if not is_ours(target):
-        disciplines = declared_disciplines(load(target))
+        with waiting_for(f"importing {target}"):
+            disciplines = declared_disciplines(load(target))
     wanted: Discipline | None = arguments.discipline
     if wanted is not None and wanted not in disciplines:
         raise BadUsage(f"target {target} follows {' and '.join(disciplines)}, and --discipline asks for {wanted}")

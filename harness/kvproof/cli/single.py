@@ -7,7 +7,7 @@ from pathlib import Path
 from kvproof import __version__
 from kvproof.cli.flags import configured_target, target_and_device
 from kvproof.cli.planned import WORKERS
-from kvproof.cli.progress import ProgressLine
+from kvproof.cli.progress import ProgressLine, waiting_for
 from kvproof.job import Job
 from kvproof.runner import Outcome, run_jobs
 from kvproof.targets.hardware import no_cuda
@@ -50,7 +50,8 @@ def job_of(engine: str, trace: Trace, arguments: argparse.Namespace) -> Job:
     if device == "cuda" and (reason := no_cuda(gated=True)):
         raise BadUsage(f"the trace cannot be tried on device cuda, {reason}; use --device host or --device ledger")
     if not is_ours(target):
-        load(target)
+        with waiting_for(f"importing {target}"):
+            load(target)
     return _job(engine, trace, target, device, arguments.patience)
 
 

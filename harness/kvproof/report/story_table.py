@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from kvproof.report.story import Cell, Lane, Story, changes, disputed
 
-NARROWEST = 60
+NARROWEST = 24
 """Below so many columns, lines are wrapped as if there were so many."""
 
 
@@ -15,7 +15,16 @@ def story_table(story: Story, width: int, wanted: frozenset[str] = frozenset()) 
     width   of the terminal, in characters
     wanted  names of lanes: only steps that change one of them are shown, and only those changes; empty: everything
     """
-    return "\n".join(_lines(story, max(width, NARROWEST), wanted))
+    width = max(width, NARROWEST)
+    indent = " " * (len(str(len(story.steps))) + 5)
+    return "\n".join(part for line in _lines(story, width, wanted) for part in _fitting(line, indent, width))
+
+
+def _fitting(line: str, indent: str, width: int) -> list[str]:
+    """A line on as many as hold it."""
+    if len(line) <= width:
+        return [line]
+    return textwrap.wrap(line, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False)
 
 
 def _lines(story: Story, width: int, wanted: frozenset[str]) -> Iterator[str]:
