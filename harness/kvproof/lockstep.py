@@ -50,7 +50,7 @@ KINDS: Mapping[str, tuple[int, frozenset[str]]] = {
     "faults": (
         1,
         frozenset({"fail_copy", "fail_block", "duplicate_report", "lose_report", "repeat_mark", "lose_mark"})
-        | {"forge_report", "free_twice", "expire", "die"},
+        | {"forge_report", "free_twice", "expire", "die", "declare_dead"},
     ),
     REFUSED: (1, frozenset()),
 }

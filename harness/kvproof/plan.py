@@ -101,11 +101,13 @@ CORNERS: Instances = {
         Instance("s2,prompts=a,host=2,aborts=no,preempts=no,forgeries=1,failures=1", reports="marks"),
         Instance("s1,prompts=aa,resets=0,aborts=no,lookups=yes,repeats=yes"),
         Instance("s2,resets=0,aborts=no,deaths=1"),
+        Instance("s2,aborts=no,preempts=no,deaths=1", deadline="expire"),
         Instance("s1,device=1,prompts=a+a,lookups=yes,meanings=evict,tiers=device,aborts=no,preempts=no,failures=1"),
     ),
     "fencing": (
         Instance("s1,prompts=a,host=2"),
         Instance("s2,resets=0,aborts=no,deaths=1"),
+        Instance("s2,aborts=no,preempts=no,deaths=1", deadline="expire"),
         Instance("s1,decode=2,window=1,resets=0,aborts=no,preempts=no"),
         Instance("s1,prompts=a,host=2", "lazy"),
         Instance("s1,device=1,host=2,prompts=a+b,resets=0,aborts=no"),

@@ -123,6 +123,11 @@ class Connector(ABC, Plain):
         """
 
     @abstractmethod
+    def shut_down(self) -> None:
+        """A worker is dead: nothing is held or can be found any more, on any tier. Transfers that were launched are
+        FORGOTTEN, since their copies may still run on the others, whose late reports change nothing."""
+
+    @abstractmethod
     def expire(self, job: JobId) -> ConnectorOutput:
         """This transfer is overdue: it failed as a whole. Its copies may still run, so it is FORGOTTEN and fenced: what
         is launched from now on waits for them on each worker, and its late reports change nothing.

@@ -10,7 +10,7 @@ from kvoffload.connector import ConnectorOutput
 from kvoffload.connectors.fencing import FencingConnector
 from kvoffload.connectors.pinning import PinningConnector
 from kvoffload.connectors.transfers import TransferConnector
-from kvoffload.errors import NoDeadline, NotBound, OutOfBlocks
+from kvoffload.errors import NoDeadline, NotBound, OutOfBlocks, ShutDown
 from kvoffload.ids import Block, Failures, JobId, Key, Meaning, RequestId, Survivors, Tiers, WorkerRank
 from kvoffload.operations import Tier
 from kvoffload.plan import LaunchPlan
@@ -295,6 +295,22 @@ class Engine:
             raise NoDeadline(f"transfers have no deadline here; job {job} is waited for")
         self._take_in((self.connector.expire(job),))
         self.statistics.expired_jobs += 1
+
+    def declare_dead(self, worker: WorkerRank) -> None:
+        """This worker is dead (whoever watches it says so, the engine has no clock): the engine shuts down.
+
+        Every block has its part on every worker, so that nothing can be served without one. Every request ends and
+        counts as failed; no block is referenced and none can be hit; what living workers report late is absorbed as
+        stale. Nothing more is submitted. NoDeadline if the configuration has none, ShutDown if that has happened
+        already, ValueError for a worker that it does not have.
+        """
+        if self.config.deadline is None:
+            raise NoDeadline(f"workers have no deadline here; worker {worker} is waited for")
+        if not 0 <= worker < self.config.workers:
+            raise ValueError(f"worker {worker} of {self.config.workers}")
+        if self.scheduler.shut:
+            raise ShutDown("the engine has shut down already")
+        self.scheduler.shut_down()
 
     def _take_in(self, outputs: Iterable[ConnectorOutput]) -> None:
         for output in outputs:

@@ -37,6 +37,10 @@ class NotOutstanding(KVOffloadError):
     """A transfer that is complete, was dropped, or was never launched cannot expire."""
 
 
+class ShutDown(KVOffloadError):
+    """A worker was declared dead: the engine serves nobody any more. Start another one."""
+
+
 class UnknownRequest(KVOffloadError):
     """No such request, or it has already ended."""
 

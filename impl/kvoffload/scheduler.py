@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kvoffload.block_pool import BlockPool
 from kvoffload.connector import Connector, SchedulerOutput, Settled
-from kvoffload.errors import NothingToLaunch, NotRunnable, OutOfBlocks, UnknownRequest, WrongPhase
+from kvoffload.errors import NothingToLaunch, NotRunnable, OutOfBlocks, ShutDown, UnknownRequest, WrongPhase
 from kvoffload.ids import NO_BLOCK, Block, JobId, Key, Meaning, Pair, RequestId, Survivors, Tiers
 from kvoffload.launched_step import LaunchedShare, LaunchedStep
 from kvoffload.operations import Content
@@ -58,6 +58,7 @@ class Scheduler(Plain):
     pipeline    the steps whose output is awaited, oldest first; outputs are handled in this order
     next_step   number of the next compute, which is also how many were launched
     generation  of the weights; what was computed with older ones is worthless
+    shut        nobody is served any more, since a worker died
     """
 
     device: BlockPool
@@ -69,10 +70,13 @@ class Scheduler(Plain):
     pipeline: list[LaunchedStep] = field(default_factory=list)
     next_step: int = 0
     generation: int = 0
+    shut: bool = False
 
     # The life of a request.
 
     def submit(self, request: RequestId, prompt: Sequence[Key], total: Sequence[Key]) -> None:
+        if self.shut:
+            raise ShutDown(f"request {request} comes after the end: a worker was declared dead")
         if request in self.requests:
             raise WrongPhase(f"request {request} was submitted before; ids are not used twice")
         keys = tuple(total)
@@ -339,6 +343,20 @@ class Scheduler(Plain):
                         break
             elif request.pins is not None and not unreadable.isdisjoint(request.pins.host):
                 self._drop_pins(request)
+
+    def shut_down(self) -> None:
+        """Everything ends, and nothing is held any more, on any tier."""
+        left = [share.blocks for step in self.pipeline for share in step.shares.values() if share.left]
+        self.pipeline.clear()
+        for request in self.requests.values():
+            if request.phase is not Phase.DONE:
+                self._drop_pins(request)
+                self._leave(request, Phase.DONE)
+                request.jobs.clear()
+        self.connector.shut_down()
+        for blocks in left:
+            self.device.release([block for block in blocks if block != NO_BLOCK])
+        self.shut = True
 
     def reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers) -> bool:
         for request in self.requests.values():

@@ -180,6 +180,12 @@ class Die(NamedTuple):
     worker: int
 
 
+class DeclareDead(NamedTuple):
+    """The deadline of a dead worker has passed: everything needs it, and ends as a failure."""
+
+    worker: int
+
+
 class Expire(NamedTuple):
     """The deadline of a job has passed, and a worker has not reported it: the scheduler cleans it up as a failure."""
 
@@ -240,6 +246,7 @@ Action = (
     | ReportMark
     | Wake
     | Expire
+    | DeclareDead
     | HandleOutput
     | PreemptUnderPressure
     | Preempt
@@ -270,6 +277,7 @@ ACTIONS: tuple[type[Action], ...] = (
     ReportMark,
     Wake,
     Expire,
+    DeclareDead,
     HandleOutput,
     PreemptUnderPressure,
     Preempt,

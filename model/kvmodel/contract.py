@@ -38,7 +38,8 @@ class Contract(NamedTuple):
                  jobs up to an id are (a high-water mark).
     deadline     what becomes of a job whose report does not come. `none`: it is waited for, for ever, since a hang that
                  everybody sees is better than corruption that nobody sees (vLLM PR 44541). `expire`: after a deadline
-                 it is cleaned up as a failure, and its late reports are absorbed (PR 46019).
+                 it is cleaned up as a failure, and its late reports are absorbed (PR 46019); and a dead worker is
+                 declared dead, which ends everything.
     environment  the faults that the engine promises to survive (a subset of FAULTS).
     admission    `whole`: a request is admitted with room for all of its prompt. `partial`: with what it hits alone, or
                  one block if it hits nothing; it grows block by block as it runs. Then requests can each hold a part

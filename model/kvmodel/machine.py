@@ -11,6 +11,7 @@ from kvmodel.request import ABSENT, DONE, LOADING, RUNNING, WAITING
 from kvmodel.rules import (
     abort,
     admit,
+    declare_dead,
     die,
     expire,
     fail_copy,
@@ -58,6 +59,7 @@ RULES: dict[type[act.Action], Rule] = {
     act.ReportMark: Rule(report_mark.check, report_mark.apply),
     act.Wake: Rule(wake.check, wake.apply),
     act.Expire: Rule(expire.check, expire.apply),
+    act.DeclareDead: Rule(declare_dead.check, declare_dead.apply),
     act.HandleOutput: Rule(handle_output.check, handle_output.apply),
     act.PreemptUnderPressure: Rule(preempt.check_under_pressure, preempt.apply_under_pressure),
     act.Preempt: Rule(preempt.check, preempt.apply),
@@ -138,6 +140,7 @@ class Machine:
             found.append(act.Launch())
         if setting.contract.expires:
             found.extend(expire.offered(setting, state))
+            found.extend(declare_dead.offered(setting, state))
         found.extend(reset.offered(setting, state))
         if any(state.faults_left):
             self._faults(state, found)
@@ -156,7 +159,8 @@ class Machine:
     def _request_actions(self, state: State, number: int, phase: int, found: list[act.Action]) -> None:
         setting = self.setting
         if phase == ABSENT:
-            found.append(act.Submit(number))
+            if submit.offered(setting, state, number):
+                found.append(act.Submit(number))
             return
         if phase == WAITING:
             if lookup.offered(setting, state, number):
@@ -212,6 +216,4 @@ def objection_to_deaths(contract: Contract) -> str:
         return "the contract takes output from the first worker: then steps end without the dead. Use output_from all"
     if contract.marks:
         return "the contract reports marks, which say of one stream what deaths say of a worker. Use reports per-job"
-    if contract.expires:
-        return "the contract has a deadline, which transfers have and steps have not. Use deadline none"
     return ""

@@ -36,6 +36,7 @@ class State(NamedTuple):
     steps     launched steps that are unhandled, or that some worker has not run
     next_job  the id of the next job; ids are never rewound (vLLM PR 39726)
     dead      of each worker: it has died; empty while all live
+    shut      a worker was declared dead: nobody is served any more
     """
 
     device: Pool
@@ -51,6 +52,7 @@ class State(NamedTuple):
     second: Pool = NO_POOL
     second_contents: Contents = ()
     dead: tuple[bool, ...] = ()
+    shut: bool = False
 
 
 def initial_state(scope: Scope) -> State:

@@ -3,6 +3,7 @@
 from tests.bugs import (
     completions,
     connectors,
+    deaths,
     events,
     failures,
     high_water,
@@ -24,6 +25,7 @@ BANK: tuple[Bug, ...] = (
     *orderings.BUGS,
     *events.BUGS,
     *failures.BUGS,
+    *deaths.BUGS,
     *reported.BUGS,
 )
 

@@ -8,7 +8,7 @@ from kvoffload.config import Config, Discipline
 from kvoffload.deadlines import Deadlines
 from kvoffload.devices.ledger import Ledger
 from kvoffload.engine import Engine
-from kvoffload.errors import NoDeadline, NotOutstanding, UnknownJob
+from kvoffload.errors import NoDeadline, NotOutstanding, ShutDown, UnknownJob
 from kvoffload.operations import Stream
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
@@ -127,3 +127,32 @@ def test_what_cannot_expire(discipline: Discipline) -> None:
 def test_a_deadline_is_a_positive_number(deadline: float) -> None:
     with pytest.raises(ValueError, match="positive number of seconds"):
         Config("pinning", 2, 2, deadline=deadline)
+
+
+@both
+def test_an_engine_shuts_down_when_a_worker_is_declared_dead(discipline: Discipline) -> None:
+    runtime, ledger = serving(discipline, Clock(), workers=2)
+    computed(runtime, ledger)
+    engine = runtime.engine
+    ledger.die(1)
+    engine.declare_dead(1)
+    assert engine.requests[0].phase is Phase.DONE
+    assert (engine.device_pool.free, engine.host_pool.free) == (2, 4)
+    assert not engine.device_pool.cache.blocks
+    assert not engine.has_work()
+    ledger.run(0, Stream.STORE)
+    runtime.poll()
+    assert engine.statistics.stale_completions == 1
+    assert not engine.host_pool.cache.blocks
+    with pytest.raises(ShutDown):
+        engine.submit(1, (1,), (1,))
+    with pytest.raises(ShutDown):
+        engine.declare_dead(0)
+
+
+def test_who_cannot_be_declared_dead() -> None:
+    runtime, _ = serving("pinning", Clock())
+    with pytest.raises(ValueError, match="worker 1 of 1"):
+        runtime.engine.declare_dead(1)
+    with pytest.raises(NoDeadline):
+        Engine.create(Config("pinning", 2, 4, 1)).declare_dead(0)

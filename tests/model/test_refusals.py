@@ -353,6 +353,22 @@ REFUSALS = [
         "fail-copy",
         "worker 0 has no copy on that stream of which this part could fail",
     ),
+    Refusal(
+        PINNING,
+        SCOPE._replace(deaths=1),
+        (*X_HANDLED, "w0 dies"),
+        act.DeclareDead(0),
+        "declare-dead",
+        "workers have no deadline in this contract: who is dead is waited for",
+    ),
+    Refusal(
+        PINNING._replace(deadline="expire"),
+        SCOPE._replace(deaths=1),
+        X_HANDLED,
+        act.DeclareDead(0),
+        "declare-dead",
+        "worker 0 is not dead",
+    ),
     Refusal(PINNING, FAULTLESS, X_HANDLED, act.Die(0), "faults", "no more workers may die in this scope"),
     Refusal(
         PINNING,

@@ -62,6 +62,7 @@ MODES_OF_S1 = {
     "failures": ((425, 964), (2103, 5596)),
     "partial-failures": ((644, 1703), (586, 1441)),
     "deaths": ((94, 173), (122, 294)),
+    "declared": ((98, 216), (126, 329)),
     "double-frees": ((412, 1298), (1692, 5922)),
 }
 """Mode -> states and transitions of s1 with it, under pinning and under fencing."""
@@ -153,6 +154,7 @@ def test_every_action_is_taken_by_the_mode_that_needs_it(discipline: Discipline)
         "partial-failures": {"FailCopy"},
         "double-frees": {"FreeTwice"},
         "deaths": {"Die"},
+        "declared": {"Die", "DeclareDead"},
     }
     s1 = Variant("s1", SCOPES["s1"], Contract(discipline))
     taken = {kind for kind, times in explored(s1.contract, s1.scope).actions.items() if times}

@@ -1,4 +1,5 @@
-"""A worker dies. Without a deadline its share of the work hangs where everybody sees it, and nothing is corrupted."""
+"""A worker dies. Without a deadline its share of the work hangs where everybody sees it, and nothing is corrupted; with
+one everything that needs it ends as a failure, which is everything."""
 
 from tests.seeds.driving import Step, Steps, case, given
 
@@ -7,6 +8,8 @@ from kvmodel.scope import Scope
 
 PINNING = Contract("pinning")
 FENCING = Contract("fencing")
+PINNING_UNTIL = Contract("pinning", deadline="expire")
+FENCING_UNTIL = Contract("fencing", deadline="expire")
 
 TWO = Scope(device_blocks=4, host_blocks=2, workers=2, prompts=("ab", "cd"), resets=2, deaths=1)
 SERVED = given('submit x "ab"', "admit x", "launch", "run w0 compute", "run w1 compute", "handle output", "finish x")
@@ -65,4 +68,31 @@ def test_it_dies_after_it_has_reported() -> Steps:
         *given("run w0 store"),
         Step("report w0 job 0", jobs="", on_host="a ab", device="0 0 0 0", host="0 0"),
         Step("reset invalidate", answer=True),
+    )
+
+
+@case(PINNING_UNTIL, scope=TWO)
+def test_it_dies_and_is_declared_dead() -> Steps:
+    """One request is in a launched step and another waits: both end, nothing is held, and the living one's late report
+    is absorbed."""
+    return (
+        *SERVED,
+        *given('submit y "cd"', "admit y", "launch", "run w0 store", "w1 dies"),
+        Step("declare w1 dead", requests="DONE DONE", on_device="", on_host="", device="0 0 0 0", host="0 0"),
+        Step("report w0 job 0", on_host="", device="0 0 0 0", host="0 0"),
+        Step("declare w1 dead", refused="ShutDown"),
+        Step("handle output", refused="NotRunnable"),
+        Step("reset invalidate", answer=True),
+    )
+
+
+@case(FENCING_UNTIL, scope=TWO)
+def test_it_dies_and_is_declared_dead_under_fencing() -> Steps:
+    return (
+        *SERVED,
+        *given("w1 dies"),
+        Step("declare w1 dead", on_device="", on_host="", device="0 0 0 0", host="0 0", may_run="w0 store"),
+        Step('submit y "cd"', refused="ShutDown"),
+        *given("run w0 store"),
+        Step("report w0 job 0", on_host="", host="0 0"),
     )

@@ -238,6 +238,7 @@ def canonical_with(contract: Contract, state: State) -> tuple[State, Renaming]:
         second,
         tuple([tuple(row) for row in second_rows]),
         state.dead,
+        state.shut,
     )
     workers = len(device_rows)
     if workers == 1 or contract.output_from == "first" or (workers == 2 and _are_in_order(state)):

@@ -112,6 +112,12 @@ def _expiring(variant: Variant) -> Variant:
     return variant._replace(contract=variant.contract._replace(deadline="expire"), scope=scope)
 
 
+def _declared(variant: Variant) -> Variant:
+    """A worker that dies, and that the deadline declares dead."""
+    scope = variant.scope._replace(deaths=1, aborts=False, preempts=False)
+    return variant._replace(contract=variant.contract._replace(deadline="expire"), scope=scope)
+
+
 MODES: Mapping[str, Change] = {
     "lazy": _contract(lambda contract: contract._replace(store_mode="lazy")),
     "first": _contract(lambda contract: contract._replace(output_from="first")),
@@ -132,6 +138,7 @@ MODES: Mapping[str, Change] = {
     "losses": _scope(lambda scope: scope._replace(losses=1)),
     "expiry": _expiring,
     "deaths": _scope(lambda scope: scope._replace(deaths=1, aborts=False, preempts=False)),
+    "declared": _declared,
     "forgeries": _scope(lambda scope: scope._replace(forgeries=1)),
     "failures": _scope(lambda scope: scope._replace(failures=1, aborts=False)),
     "partial-failures": _scope(_partly_failing),

@@ -15,6 +15,8 @@ def with_names(action: Action, renaming: Renaming) -> Action:
             return act.FailCopy(renaming.workers[worker], stream, position)
         case act.Die(worker):
             return act.Die(renaming.workers[worker])
+        case act.DeclareDead(worker):
+            return act.DeclareDead(renaming.workers[worker])
         case act.Expire(job):
             return act.Expire(_old(renaming, job))
         case act.Report(worker, job):

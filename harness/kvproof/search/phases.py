@@ -39,7 +39,7 @@ def pairs_of(state: State, action: Action) -> list[Label]:
         case act.Reset(meaning, requests, tiers):
             named = () if tiers == "all" else (tiers,)
             return [(name, meaning, requests, *named, *phase) for phase in _all(state)]
-        case act.Launch() | act.HandleOutput() | act.Die() | act.ForgeReport() | act.FreeTwice():
+        case act.Launch() | act.HandleOutput() | act.Die() | act.DeclareDead() | act.ForgeReport() | act.FreeTwice():
             return [(name, *phase) for phase in _all(state)]
         case _:
             return [(name, *_request(state, action.request))]

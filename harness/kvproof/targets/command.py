@@ -93,6 +93,7 @@ VERBS: Mapping[str, tuple[Parameter, ...]] = {
     # all of that which needs nobody to ask for it, until nothing is left to do
     "drain": (),
     "expire": (_JOB,),
+    "declare_dead": (_WORKER,),
     # the environment's faults
     "die": (_WORKER,),
     "fail_copy": (_WORKER, _COPIES),
@@ -210,6 +211,8 @@ def describe(command: Command, scope: Scope) -> str:
             return f"run w{args[0]} {args[1]}"
         case "report":
             return f"report w{args[0]} job {args[1]}"
+        case "declare_dead":
+            return f"declare w{args[0]} dead"
         case "die":
             return f"w{args[0]} dies"
         case "expire":

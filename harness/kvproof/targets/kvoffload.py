@@ -259,6 +259,10 @@ class KVOffload:
         self.engine.expire(job)
         return Answer()
 
+    def _declare_dead(self, worker: int) -> Answer:
+        self.engine.declare_dead(worker)
+        return Answer()
+
     def _die(self, worker: int) -> Answer:
         if not isinstance(self.device, DiesOnDemand):
             raise TypeError(f"no worker can be made to die on {type(self.device).__name__}")
@@ -331,6 +335,7 @@ class KVOffload:
         "abort": _abort,
         "reset": _reset,
         "expire": _expire,
+        "declare_dead": _declare_dead,
         "die": _die,
         "fail_copy": _fail_copy,
         "fail_block": _fail_block,

@@ -29,7 +29,8 @@ _CONNECTOR = {"config", "host", "device", "jobs", "next_job", "queued", "storing
 
 FIELDS: dict[type, set[str]] = {
     Engine: {"config", "scheduler", "connector", "statistics", "events"},
-    Scheduler: {"device", "connector", "requests", "depth", "partial", "window", "pipeline", "next_step", "generation"},
+    Scheduler: {"device", "connector", "requests", "depth", "partial", "window", "pipeline", "next_step", "generation",
+                "shut"},
     PinningConnector: _CONNECTOR,
     FencingConnector: _CONNECTOR,
     BlockPool: {"counts", "queue", "cache"},
@@ -83,6 +84,7 @@ def canonical(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], rena
         _pool(scheduler.device, renaming.device),
         _pool(connector.host, renaming.host),
         connector.device is scheduler.device,
+        scheduler.shut,
         tuple(
             [
                 (request.id, request.ahead,

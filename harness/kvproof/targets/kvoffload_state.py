@@ -63,6 +63,7 @@ def own_state(setting: Setting, view: View, engine: Engine, ledger: Ledger, mark
         0,
         _NO_FAULTS,
         dead=tuple([shard.dead for shard in ledger.shards]) if any(shard.dead for shard in ledger.shards) else (),
+        shut=engine.scheduler.shut,
     )
 
 
@@ -144,7 +145,10 @@ def _steps(setting: Setting, view: View, engine: Engine, ledger: Ledger) -> tupl
     if not pipeline and not any(shard.computes for shard in ledger.shards):
         return ()
     generation = engine.scheduler.generation
-    unrun = [{compute.step: compute for compute in shard.computes} for shard in ledger.shards]
+    unrun = [
+        {} if shard.dead and engine.scheduler.shut else {compute.step: compute for compute in shard.computes}
+        for shard in ledger.shards
+    ]
     awaited = {launched.step: launched for launched in pipeline}
     found: list[Step] = []
     for number in sorted(awaited.keys() | {step for computes in unrun for step in computes}):

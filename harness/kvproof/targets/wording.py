@@ -61,6 +61,8 @@ def command_of(action: Action) -> Command:
             return Command("reset", (meaning, requests) if tiers == "all" else (meaning, requests, tiers))
         case act.Die(worker):
             return Command("die", (worker,))
+        case act.DeclareDead(worker):
+            return Command("declare_dead", (worker,))
         case act.Expire(job):
             return Command("expire", (job,))
         case act.FailCopy(worker, stream, None):
@@ -106,6 +108,8 @@ def action_of(machine: Machine, state: State, command: Command) -> Action | None
             return act.Reset(cast(Meaning, args[0]), cast(act.Survivors, args[1]), cast(Tiers, tiers_of(command)))
         case "die":
             return act.Die(int(args[0]))
+        case "declare_dead":
+            return act.DeclareDead(int(args[0]))
         case "expire":
             return act.Expire(int(args[0]))
         case "fail_copy":

@@ -179,6 +179,16 @@ class TransferConnector(Connector):
         settled = None if overdue.request is None else Settled(overdue.id, overdue.request, 0)
         return self._failed(overdue, settled) if wanted else ConnectorOutput(settled)
 
+    def shut_down(self) -> None:
+        for job in list(self.jobs.values()):
+            if not job.launched:
+                del self.jobs[job.id]
+                self._disown(job)
+            elif job.state is not JobState.FORGOTTEN:
+                self._forget(job)
+        self.queued.clear()
+        self._clear_caches(self._device(), "all")
+
     def request_preempted(self, request: Request) -> bool:
         load = self._load_of(request)
         if load is None:

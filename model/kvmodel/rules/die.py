@@ -2,8 +2,9 @@
 
 What was given to it, or will be, is lost: such a job is never complete, since every worker must report it, and the
 output of such a step never comes, since every worker must compute it. So nothing that these hold is published or
-released, and whoever needs it waits, for ever: a hang that everybody sees, and no corruption (vLLM PR 44541). The other
-workers go on with what they have. Nothing waits for a copy of the dead, where nothing will be written any more.
+released, and whoever needs it waits: until the worker is declared dead (`declare_dead`), and without a deadline for
+ever, a hang that everybody sees, and no corruption (vLLM PR 44541). The other workers go on with what they have.
+Nothing waits for a copy of the dead, where nothing will be written any more.
 
 Its memory keeps what it held, and what can be hit can still be hit: only that a step which reads it will not end.
 """

@@ -13,7 +13,7 @@ from kvmodel.forbidden import Forbidden
 from kvmodel.guards import guard
 from kvmodel.rules.report import is_live, request_served
 from kvmodel.setting import Setting
-from kvmodel.state import State, job_with
+from kvmodel.state import State, is_dead, job_with
 from kvmodel.transfer_job import FORGOTTEN, LOST, NONE, Job, is_queued
 
 
@@ -24,9 +24,12 @@ def is_outstanding(job: Job) -> bool:
 
 
 @guard
-def is_lost(job: Job) -> bool:
-    """Some report of it will never come: its deadline passes for certain."""
-    return LOST in job.progress
+def is_lost(state: State, job: Job) -> bool:
+    """Some report of it will never come, from a worker that lives: its deadline passes for certain. What the dead were
+    given has the deadline of the dead (`declare_dead`): else it would be made and given up again without end."""
+    if not state.dead:
+        return LOST in job.progress
+    return any(progress == LOST and not is_dead(state, worker) for worker, progress in enumerate(job.progress))
 
 
 def offered(setting: Setting, state: State) -> list[actions.Expire]:
@@ -36,7 +39,7 @@ def offered(setting: Setting, state: State) -> list[actions.Expire]:
     return [
         actions.Expire(job.id)
         for job in state.jobs
-        if is_outstanding(job) and (is_lost(job) or state.faults_left.expiries)
+        if is_outstanding(job) and (is_lost(state, job) or state.faults_left.expiries)
     ]
 
 
@@ -46,14 +49,14 @@ def check(setting: Setting, state: State, action: actions.Expire) -> None:
     job = job_with(state, action.job)
     if job is None or not is_outstanding(job):
         raise Forbidden("expire", f"job {action.job} is not outstanding")
-    if not is_lost(job) and not state.faults_left.expiries:
+    if not is_lost(state, job) and not state.faults_left.expiries:
         raise Forbidden("faults", "no more jobs may expire early in this scope")
 
 
 def apply(setting: Setting, state: State, action: actions.Expire) -> State:
     job = job_with(state, action.job)
     assert job is not None
-    if not is_lost(job):
+    if not is_lost(state, job):
         left = state.faults_left
         state = state._replace(faults_left=left._replace(expiries=left.expiries - 1))
     state = forgotten(setting.contract, state, job)

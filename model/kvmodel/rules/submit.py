@@ -8,10 +8,12 @@ from kvmodel.state import State, with_request
 
 
 def offered(setting: Setting, state: State, number: int) -> bool:
-    return state.requests[number].phase == ABSENT
+    return state.requests[number].phase == ABSENT and not state.shut
 
 
 def check(setting: Setting, state: State, action: actions.Submit) -> None:
+    if state.shut:
+        raise Forbidden("submit", "the engine has shut down: a worker was declared dead")
     if not offered(setting, state, action.request):
         raise Forbidden("submit", f"request {action.request} was submitted before")
 

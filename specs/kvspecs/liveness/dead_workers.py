@@ -12,14 +12,16 @@ from kvmodel.setting import Setting
 from kvmodel.state import State
 
 
-def never_ends(state: State, step: Step) -> bool:
-    """A dead worker has not run it: its output never comes."""
+def never_ends(setting: Setting, state: State, step: Step) -> bool:
+    """A dead worker has not run it, and nobody will declare it dead: its output never comes."""
+    if setting.contract.expires:
+        return False
     return any(died and not ran for died, ran in zip(state.dead, step.ran, strict=False))
 
 
 def never_launches(setting: Setting, state: State) -> bool:
     """The pipeline is full of steps that never end."""
-    return is_awaiting_output(setting, state) and any(never_ends(state, step) for step in state.steps)
+    return is_awaiting_output(setting, state) and any(never_ends(setting, state, step) for step in state.steps)
 
 
 def waits_for_dead(setting: Setting, state: State, number: int) -> bool:
@@ -27,7 +29,7 @@ def waits_for_dead(setting: Setting, state: State, number: int) -> bool:
 
     One that waits for admission has, unless the device holds all of it; so has one that loads, with more than its load.
     """
-    if not any(state.dead):
+    if setting.contract.expires or not any(state.dead):
         return False
     request = state.requests[number]
     total = setting.total_keys[number]
@@ -35,11 +37,13 @@ def waits_for_dead(setting: Setting, state: State, number: int) -> bool:
         return len(longest_hit(state.device, total)) < len(total)
     if request.phase != RUNNING:
         return request.phase != DONE and len(request.table) < len(total)
-    ended = [len(share.table) for share in shares_of(_ending(state), number)]
+    ended = [len(share.table) for share in shares_of(_ending(setting, state), number)]
     return max(request.computed, *ended, 0) < len(total)
 
 
-def _ending(state: State) -> tuple[Step, ...]:
+def _ending(setting: Setting, state: State) -> tuple[Step, ...]:
     """The steps that end: those behind one that never does are handled after it, and so never."""
-    stuck = next((position for position, step in enumerate(state.steps) if never_ends(state, step)), len(state.steps))
-    return state.steps[:stuck]
+    for position, step in enumerate(state.steps):
+        if never_ends(setting, state, step):
+            return state.steps[:position]
+    return state.steps

@@ -11,7 +11,7 @@ from kvspecs.property import LivenessProperty
 def goal(setting: Setting, state: State) -> bool:
     """No job is left, no step, and no reference: except what stuck jobs, steps that never end and the requests waiting
     for them keep."""
-    if any(not never_ends(state, step) for step in state.steps) or not every_request_is_done(setting, state):
+    if any(not never_ends(setting, state, step) for step in state.steps) or not every_request_is_done(setting, state):
         return False
     if any(not is_stuck(setting, state, job) for job in state.jobs):
         return False

@@ -19,7 +19,7 @@ def stands_still(setting: Setting, state: State, offered: frozenset[str]) -> Bro
         if not is_stuck(setting, state, job):
             return f"job {job.id} is not done, and nothing more will happen"
     for step in state.steps:
-        if not never_ends(state, step):
+        if not never_ends(setting, state, step):
             return f"the output of step {step.id} is not handled, and nothing more will happen"
     return None
 

@@ -1,6 +1,6 @@
 """pinned-is-not-evicted."""
 
-from kvmodel.actions import Action, Grow, Reset
+from kvmodel.actions import Action, DeclareDead, Grow, Reset
 from kvmodel.block_pool import HOLE
 from kvmodel.setting import Setting
 from kvmodel.state import State
@@ -10,7 +10,7 @@ from kvspecs.safety.completions import failed_now
 
 
 def on_step(setting: Setting, before: State, action: Action, after: State) -> Broken:
-    if isinstance(action, Reset):
+    if isinstance(action, Reset | DeclareDead):
         return None
     for tier, old, new in (
         ("device", before.device, after.device),
@@ -50,7 +50,7 @@ def _is_left(before: State, action: Action, after: State, tier: str, block: int)
 
 PROPERTY = Property(
     "pinned-is-not-evicted",
-    "A block with references is not given to anybody else, and keeps its key until a reset, or until a load or a "
-    "promotion cannot read it.",
+    "A block with references is not given to anybody else, and keeps its key until a reset, until the engine shuts "
+    "down, or until a load or a promotion cannot read it.",
     on_step=on_step,
 )
