@@ -170,6 +170,7 @@ SWITCHES: Mapping[str, Callable[[Contract, Scope], bool]] = {
     "double-frees": lambda contract, scope: scope.double_frees > 0,
     "second": lambda contract, scope: scope.second_blocks > 0,
     "deaths": lambda contract, scope: scope.deaths > 0,
+    "declared": lambda contract, scope: scope.deaths > 0 and contract.expires,
 }
 """Name -> whether the mode is on, however that came about."""
 
