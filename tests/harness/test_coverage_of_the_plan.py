@@ -26,7 +26,7 @@ def test_every_action_is_taken_and_every_guard_answers_both_ways() -> None:
     covered = coverage(results)
     assert covered.missing == ()
     assert (covered.actions.total, covered.guards.total) == (len(ACTIONS), 2 * len(GUARDS))
-    assert (len(ACTIONS), len(GUARDS)) == (26, 46)
+    assert (len(ACTIONS), len(GUARDS)) == (28, 47)
 
 
 def test_soak_has_no_clock_and_says_so() -> None:
