@@ -62,7 +62,7 @@ def noting(steps: Steps, step: Callable[..., Any]) -> Callable[..., Any]:
         came = step(*arguments)
         if isinstance(came, Generator):
             return proved(came)
-        steps.note([one for one in arguments if isinstance(one, tuple)], _in_order(came))
+        steps.note(_in_order(tuple(one for one in arguments if isinstance(one, tuple))), _in_order(came))
         return came
 
     def proved(outcomes: Iterable[Any]) -> Iterator[Any]:
