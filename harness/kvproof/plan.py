@@ -6,6 +6,8 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from kvmodel.contract import DISCIPLINES, AdmissionMode, Contract, Deadline, Discipline, OutputFrom, Reports, StoreMode
+from kvmodel.errors import BadScope
+from kvmodel.machine import Machine
 from kvmodel.scope import Scope
 from kvproof.job import Job
 from kvproof.obligations.runs import is_watched
@@ -89,6 +91,9 @@ LAGGING = Instance("s2", output_from="first")
 SEARCHED = "serving,device=4,host=2,workers=1,prompts=ab,resets=2,meanings=evict"
 """Where a target that cannot follow the machine is given every sequence of commands: one request, every reset."""
 
+BELOW = "s1,second=1,resets=1,tiers=device,meanings=evict,aborts=no,preempts=no"
+"""What the device loses comes back from the second tier alone."""
+
 CORNERS: Instances = {
     "pinning": (
         Instance("s2,duplicates=1"),
@@ -103,6 +108,8 @@ CORNERS: Instances = {
         Instance("s2,resets=0,aborts=no,deaths=1"),
         Instance("s2,aborts=no,preempts=no,deaths=1", deadline="expire"),
         Instance("s1,device=1,prompts=a+a,lookups=yes,meanings=evict,tiers=device,aborts=no,preempts=no,failures=1"),
+        Instance(f"{BELOW},failures=1"),
+        Instance("s1,host=2,second=1,resets=0,aborts=no,preempts=no"),
     ),
     "fencing": (
         Instance("s1,prompts=a,host=2"),
@@ -113,11 +120,13 @@ CORNERS: Instances = {
         Instance("s1,device=1,host=2,prompts=a+b,resets=0,aborts=no"),
         Instance("s1,prompts=ab+c,host=2,resets=0,aborts=no,preempts=no"),
         Instance("s1,prompts=a+a,meanings=evict,aborts=no,preempts=no,survivors=yes"),
+        Instance(f"{BELOW},losses=1", deadline="expire"),
     ),
 }
 """Small scopes that each bring about what the named ones do not, found with the bank of bugs (`tests/bugs/in_check`): a
 load that overtakes a lagging reader, reports counted rather than named, a survivor beside another's forgotten load, a
-worker that lags behind a pipeline of two steps, a lookup that has found what another request's load fails to read."""
+worker that lags behind a pipeline of two steps, a lookup that has found what another request's load fails to read, a
+promotion that fails or is overdue, a second tier that is smaller than the host."""
 
 ALL_SIZES = "all sizes"
 """In place of the name of a scope, where there is none."""
@@ -198,7 +207,10 @@ ROWS: tuple[Row, ...] = (
         "conform",
         ("ledger",),
         check=CORNERS,
-        nightly={"fencing": (LAGGING,)},
+        nightly={
+            "pinning": (Instance(f"{BELOW},losses=1,expiries=1", deadline="expire"),),
+            "fencing": (LAGGING, Instance(f"{BELOW},losses=1,expiries=1", deadline="expire")),
+        },
         foreign_reason="",
         label="small scopes",
         own_scopes=True,
@@ -234,6 +246,7 @@ ROWS: tuple[Row, ...] = (
         "conform",
         ("host",),
         check=both("s2"),
+        nightly=both(BELOW),
         foreign_reason="",
         options={"cover": "transitions"},
         seconds={"s2 pinning": 2.0, "s2 fencing": 20.0},
@@ -255,7 +268,7 @@ ROWS: tuple[Row, ...] = (
         "fuzz",
         ("ledger", "host", "cuda"),
         check=both(FUZZED),
-        nightly=both("repeats", "windows"),
+        nightly=both("repeats", "windows", "cascades"),
         foreign=both("fuzz"),
         watched=both("serving"),
         options={"commands": 3000},
@@ -427,6 +440,8 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
             reason = row.foreign_reason if row.foreign is None else "held to its obligations instead"
         if not reason and row.engine == "soak" and selection.deadline == "expire":
             reason = NO_CLOCK
+        if not reason and row.engine == "soak" and selection.scope is not None and selection.scope[1].second_blocks:
+            reason = NO_SECOND
         required = ours and bool(selection.require) and selection.require in row.devices
         if reason and required:
             reason = f"--require {selection.require}: {reason}"
@@ -464,6 +479,8 @@ def _cell(row: Row, selection: Selection, discipline: Discipline, devices: tuple
 
 _NOT_ON = "not on --device"
 
+NO_SECOND = "soak drives no second tier"
+
 NO_CLOCK = "soak has no clock that a deadline could be of"
 
 
@@ -488,6 +505,8 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
         name, scope = selection.scope or parse_scope(text)
         own = declared or Contract(discipline, **_modes(instance))
         contract = own._replace(discipline=discipline, **_modes(selection))
+        if not row.sizeless and not _go_together(contract, scope, asked_for=selection.scope is not None):
+            continue
         for device in devices:
             yield Job(
                 engine=row.engine,
@@ -502,6 +521,18 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
                 options={**row.options, "known": selection.known, "reading": selection.reading},
                 title=_title(row, selection),
             )
+
+
+def _go_together(contract: Contract, scope: Scope, asked_for: bool) -> bool:
+    """Whether a scope goes with these modes. BadScope if not, and somebody asked for that scope: a scope of the plan is
+    left out where the modes that were asked for rule it out."""
+    try:
+        Machine(contract, scope)
+    except BadScope:
+        if asked_for:
+            raise
+        return False
+    return True
 
 
 def _modes(chosen: Instance | Selection) -> dict[str, Any]:

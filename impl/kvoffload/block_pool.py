@@ -68,6 +68,14 @@ class BlockPool(Plain):
         self.cache.evict(taken)
         return taken
 
+    def claim(self, block: Block) -> None:
+        """Evict this free block, wherever it is queued, and reference it. OutOfBlocks if it is referenced."""
+        if self.counts[block]:
+            raise OutOfBlocks(f"block {block} is referenced")
+        del self.queue[block]
+        self.counts[block] = 1
+        self.cache.evict([block])
+
     def touch(self, blocks: Sequence[Block]) -> None:
         """Add one reference for each entry; the blocks keep their keys. UnknownBlock if there is no such block: then
         nothing has changed."""

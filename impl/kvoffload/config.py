@@ -30,6 +30,8 @@ class Config(Plain):
                    assumption that what the one before it computes will be there.
     reports        what workers report. `per-job`: every job that they have copied. `marks`: of each stream, up to which
                    job they have copied all (high-water marks)
+    second_blocks  blocks of a second host tier below the host (count; 0: none). What nobody holds on the host goes on
+                   to it before it is evicted; who would hit that waits until it is back. Needs reports per job.
     deadline       seconds within which every worker must have reported a launched transfer; a caller with a clock then
                    lets it expire (`kvoffload.deadlines`). None: it is waited for, however long that takes.
     lazy_window    free device blocks, from the eviction end, that a lazy store examines (count; 0: all of them)
@@ -56,6 +58,7 @@ class Config(Plain):
     events: bool = False
     window: int = 0
     deadline: float | None = None
+    second_blocks: int = 0
 
     def __post_init__(self) -> None:
         if self.discipline not in ("pinning", "fencing"):
@@ -72,6 +75,10 @@ class Config(Plain):
             raise ValueError(f"reports {self.reports!r} do not exist; use per-job or marks")
         if self.device_blocks < 1 or self.host_blocks < 1 or self.workers < 1:
             raise ValueError("device_blocks, host_blocks and workers must be at least 1")
+        if self.second_blocks < 0:
+            raise ValueError("second_blocks must not be negative; 0 is no second tier")
+        if self.second_blocks and self.reports == "marks":
+            raise ValueError("a second tier needs reports per-job: there are marks of stores and loads alone")
         if self.window < 0:
             raise ValueError("window must not be negative; 0 reads every block")
         if self.window and self.depth > 1:

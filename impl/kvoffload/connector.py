@@ -1,7 +1,8 @@
 """The scheduler's side of offloading: the hooks that a scheduler calls, under the names of vLLM's v1 connector.
 
 Where vLLM counts tokens, these hooks count *blocks*: `get_num_new_matched_tokens` says how many blocks.
-A connector is plain data: it owns the host pool and the transfers, and shares the device pool once it is bound.
+A connector is plain data: it owns the pools of the host tiers and the transfers, and shares the device pool once it is
+bound.
 """
 
 from abc import ABC, abstractmethod
@@ -50,12 +51,14 @@ class ConnectorOutput(NamedTuple):
     stale       it changed nothing the scheduler can see
     unstored    keys whose store failed: they are not on the host, though requests may count on it
     unreadable  host blocks that a load failed to read: nothing is found in them any more, though lookups may keep them
+    lost        further blocks that a transfer between the host and the second tier failed to bring over (count)
     """
 
     settled: Settled | None = None
     stale: bool = False
     unstored: frozenset[Key] = frozenset()
     unreadable: frozenset[Block] = frozenset()
+    lost: int = 0
 
 
 @dataclass(slots=True)
@@ -81,6 +84,20 @@ class Connector(ABC, Plain):
     @abstractmethod
     def release_matched(self, blocks: Sequence[Block]) -> None:
         """Drop the references of `touch_matched`."""
+
+    @property
+    @abstractmethod
+    def promotes(self) -> bool:
+        """Is there a second tier, from which anything could be promoted?"""
+
+    @abstractmethod
+    def can_promote(self, request: Request, num_computed_blocks: int) -> bool:
+        """Does the second tier alone have what the request would hit on the host, after the first `num_computed_blocks`
+        of the prompt, and has the host room for any of it? Changes nothing."""
+
+    @abstractmethod
+    def promote(self, request: Request, num_computed_blocks: int) -> TransferJob:
+        """Queue the promotion of that, for which the request then waits. OutOfBlocks if there is nothing to promote."""
 
     @abstractmethod
     def update_state_after_alloc(

@@ -17,7 +17,17 @@ from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase, Request
 from kvoffload.scheduler import Admission, Deferred, LookupResult, Scheduler
 from kvoffload.statistics import Statistics
-from kvoffload.step_report import Admitted, Event, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
+from kvoffload.step_report import (
+    Admitted,
+    Event,
+    Grown,
+    Launched,
+    LookupReleased,
+    Preempted,
+    Promoted,
+    StepReport,
+    Woken,
+)
 from kvoffload.transfer_job import Direction, JobState, TransferJob
 
 ALL_COPIED: Failures = {}
@@ -78,6 +88,11 @@ class Engine:
     @property
     def host_pool(self) -> BlockPool:
         return self.connector.host
+
+    @property
+    def second_pool(self) -> BlockPool:
+        """Of the second tier; without a block if there is none."""
+        return self.connector.second
 
     @property
     def requests(self) -> dict[RequestId, Request]:
@@ -161,13 +176,26 @@ class Engine:
 
     # Decisions of the scheduler, one by one.
 
+    def can_promote(self, request: RequestId) -> bool:
+        return self.bound and self.scheduler.can_promote(request)
+
+    def promote(self, request: RequestId) -> TransferJob:
+        """Bring back to the host what a WAITING request would hit there and the second tier alone has.
+
+        It waits for that, and is looked up and admitted afterwards. NotBound, UnknownRequest, WrongPhase (also if there
+        is nothing to promote, or no room for it).
+        """
+        self._require_bound()
+        return self.scheduler.promote(request)
+
     def can_lookup(self, request: RequestId) -> bool:
         return self.bound and self.scheduler.can_lookup(request)
 
     def lookup(self, request: RequestId) -> LookupResult | Deferred:
         """Find the longest cached prefix of a WAITING request and keep it referenced; an earlier lookup is dropped.
 
-        Deferred while its own transfers are outstanding, and while a request that runs wants a block.
+        Deferred while its own transfers are outstanding, while a request that runs wants a block, and while blocks can
+        be promoted for it.
         NotBound, UnknownRequest, WrongPhase.
         """
         self._require_bound()
@@ -185,7 +213,8 @@ class Engine:
 
         All of its blocks, or with partial admission those that are found, or one if none is.
 
-        NotBound, UnknownRequest, WrongPhase (also if deferred); OutOfBlocks, and then it keeps what it had looked up.
+        NotBound, UnknownRequest, WrongPhase (also if deferred, or if blocks can be promoted for it); OutOfBlocks, and
+        then it keeps what it had looked up.
         While a request that runs wants a block, that one comes first: OutOfBlocks however many are free.
         """
         self._require_bound()
@@ -318,12 +347,13 @@ class Engine:
                 self.scheduler.settle(output.settled)
             self.scheduler.face_failures(output.unstored, output.unreadable)
             self.statistics.stale_completions += output.stale
-            self.statistics.failed_blocks += len(output.unstored) + len(output.unreadable)
+            self.statistics.failed_blocks += len(output.unstored) + len(output.unreadable) + output.lost
 
     # All of it.
 
     def schedule(self, may_launch: bool = True) -> StepReport:
-        """One scheduling call: wake, grow (preempting under pressure), admit in order of id as many as fit, launch.
+        """One scheduling call: wake, grow (preempting under pressure), promote, admit in order of id as many as fit,
+        launch.
 
         Nobody is admitted in a call that preempted: the blocks are for those who were short of them. `may_launch`:
         False if some worker is too far behind to be given another step. NotBound before `bind`.
@@ -335,8 +365,10 @@ class Engine:
                 self.wake(request)
                 events.append(Woken(request))
         preempted = self._grow_all(events)
+        self._promote_all(events)
         if not preempted:
             self._admit_all(events)
+            self._promote_all(events)
         plan = self.launch() if may_launch and self.can_launch() else None
         if plan is not None:
             events.append(Launched(plan))
@@ -364,6 +396,20 @@ class Engine:
             events.append(Grown(request, self.grow(request)))
         return preempted
 
+    def _promote_all(self, events: list[Event]) -> None:
+        """Promote for whoever waits and would hit more than the host has. Again from the first, as long as anything is
+        promoted: what one promotion evicts, or an admission did, may be what another request then finds below alone."""
+        if not self.config.second_blocks:
+            return
+        again = True
+        while again:
+            again = False
+            for request in self.requests:
+                if self.can_promote(request):
+                    job = self.promote(request)
+                    events.append(Promoted(request, job.id, job.pairs))
+                    again = True
+
     def _admit_all(self, events: list[Event]) -> None:
         """Admit whoever fits. If nobody does and nobody holds a table, so that no request will ever make room, only
         lookups can be in the way: they are given up until somebody fits."""
@@ -388,7 +434,7 @@ class Engine:
         for number, request in self.requests.items():
             if growing:
                 break
-            if request.phase is Phase.WAITING and not request.deferred:
+            if request.phase is Phase.WAITING and not request.deferred and not self.can_promote(number):
                 try:
                     admission = self.scheduler.place(request)
                 except OutOfBlocks:

@@ -1,5 +1,6 @@
 """What a worker's streams carry: compute and copies, each with the events it waits for. Plain data."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -10,15 +11,32 @@ class Stream(StrEnum):
     COMPUTE = "compute"
     STORE = "store"
     LOAD = "load"
+    CASCADE = "cascade"
+    PROMOTION = "promotion"
 
 
 STREAMS = tuple(Stream)
 """Each once, in the order of the class; going through the class itself is several times slower."""
 
+UPPER_STREAMS = (Stream.COMPUTE, Stream.STORE, Stream.LOAD)
+"""Those of a worker without a second host tier."""
+
 
 class Tier(StrEnum):
+    """SECOND: below the host, such as a file; larger, and slower."""
+
     DEVICE = "device"
     HOST = "host"
+    SECOND = "second"
+
+
+ENDS: Mapping[Stream, tuple[Tier, Tier]] = {
+    Stream.STORE: (Tier.DEVICE, Tier.HOST),
+    Stream.LOAD: (Tier.HOST, Tier.DEVICE),
+    Stream.CASCADE: (Tier.HOST, Tier.SECOND),
+    Stream.PROMOTION: (Tier.SECOND, Tier.HOST),
+}
+"""Of each stream of copies, the tier that is read and the tier that is written."""
 
 
 class Content(NamedTuple):
@@ -60,7 +78,7 @@ class Compute(NamedTuple):
 class Copy(NamedTuple):
     """All copies of one transfer job on one worker.
 
-    pairs  (source block, destination block): device to host on the store stream, host to device on the load stream
+    pairs  (source block, destination block), of the tiers that `ENDS` says of the stream
     step   the last compute that must have run on this worker before; -1: none
     jobs   other copies that must have run on this worker before (the fence)
     """

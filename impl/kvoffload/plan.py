@@ -33,6 +33,8 @@ class LaunchPlan(NamedTuple):
     flush         jobs of earlier launches whose copies must have run on a worker before anything of this launch does
     steps_before  computes that were launched earlier (count): `step`, if there is one, equals it
     load_copies   the same jobs as `loads`, with their pairs
+    cascades      copies from host to second tier that are made now: one job at most
+    promotions    jobs that copy from second tier to host, in order
     """
 
     step: int | None
@@ -42,3 +44,5 @@ class LaunchPlan(NamedTuple):
     flush: tuple[JobId, ...]
     steps_before: int
     load_copies: tuple[PlannedCopy, ...]
+    cascades: tuple[PlannedCopy, ...] = ()
+    promotions: tuple[PlannedCopy, ...] = ()

@@ -43,7 +43,10 @@ class Request(Plain):
     stored      leading blocks of the table that were already offered to the host (count; eager stores only)
     generation  of the weights that its table is computed with; NO_GENERATION while it has no table
     pins        None: not looked up
-    jobs        transfers that must be complete before it is admitted again: its load; under fencing its stores too
+    jobs        transfers that must be complete before it is admitted again: its load, a promotion for it; under fencing
+                its stores too
+    promoted    blocks were promoted for it since it began to wait, which is done once: two whose blocks do not fit on
+                the host together would take turns for ever
     returns     DRAINING only: it was preempted and will wait again; otherwise it was aborted and will be DONE
     """
 
@@ -59,6 +62,7 @@ class Request(Plain):
     pins: Pins | None = None
     jobs: set[JobId] = field(default_factory=set)
     returns: bool = False
+    promoted: bool = False
 
     @property
     def held(self) -> list[Block]:
@@ -79,3 +83,4 @@ class Request(Plain):
         self.stored = 0
         self.generation = NO_GENERATION
         self.returns = False
+        self.promoted = False

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from kvoffload.completions.marks import NO_MARK, WorkerMarks
+from kvoffload.completions.marks import MARKED, NO_MARK, WorkerMarks
 from kvoffload.deadlines import Deadlines
 from kvoffload.devices.device import Device
 from kvoffload.engine import Engine
@@ -22,7 +22,7 @@ class Runtime:
 
     clock: gives seconds, for an engine whose transfers have a deadline.
 
-    ValueError if the device has another number of workers than the engine.
+    ValueError if the device has another number of workers than the engine, or fewer blocks of a second tier.
     """
 
     def __init__(
@@ -34,6 +34,9 @@ class Runtime:
     ) -> None:
         if device.workers != engine.config.workers:
             raise ValueError(f"the device has {device.workers} workers, the engine {engine.config.workers}")
+        if device.second_blocks < engine.config.second_blocks:
+            has, wanted = device.second_blocks, engine.config.second_blocks
+            raise ValueError(f"the device has {has} blocks of a second tier, the engine {wanted}")
         self.engine = engine
         self.device = device
         ranks = range(device.workers)
@@ -115,7 +118,7 @@ class Runtime:
                 self.engine.report(worker.rank, jobs, finished)
                 yield Reported(worker.rank, jobs, tuple([job for job in jobs if finished[job]]))
             return
-        for direction in Direction:
+        for direction in MARKED:
             mark = worker.get_mark(direction)
             if mark != NO_MARK:
                 failed = set(worker.marks.of(direction).failed)

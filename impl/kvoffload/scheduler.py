@@ -14,8 +14,10 @@ from kvoffload.operations import Content
 from kvoffload.plain import Plain
 from kvoffload.plan import LaunchPlan, PlannedShare
 from kvoffload.request import Phase, Pins, Request
+from kvoffload.transfer_job import TransferJob
 
 OWN_JOBS_OUTSTANDING = "own jobs outstanding"
+BELOW_HOST = "what it would hit is on the second tier alone, and is promoted first"
 OTHERS_SHORT_OF_BLOCKS = "requests that run are short of blocks"
 
 
@@ -100,14 +102,36 @@ class Scheduler(Plain):
             raise WrongPhase(f"request {request} is {self.requests[request].phase}, not DONE")
         del self.requests[request]
 
+    def can_promote(self, request: RequestId) -> bool:
+        """It waits, and what it would hit next the second tier alone has. That is brought to the host for it once, and
+        until then it is neither looked up nor admitted (vLLM PR 40020: `lookup` says to try again meanwhile)."""
+        waiting = self.requests.get(request) if self.connector.promotes else None
+        if waiting is None or waiting.phase is not Phase.WAITING or waiting.jobs:
+            return False
+        if waiting.promoted or waiting.pins is not None:
+            return False
+        return self.connector.can_promote(waiting, len(self.device.cache.run(waiting.prompt)))
+
+    def promote(self, request: RequestId) -> TransferJob:
+        waiting = self._in(request, Phase.WAITING)
+        if not self.can_promote(request):
+            raise WrongPhase(f"request {request} waits for transfers already, or there is nothing to promote for it")
+        job = self.connector.promote(waiting, len(self.device.cache.run(waiting.prompt)))
+        waiting.promoted = True
+        return job
+
     def can_lookup(self, request: RequestId) -> bool:
         waiting = self.requests.get(request)
+        if self.can_promote(request):
+            return False
         return waiting is not None and waiting.phase is Phase.WAITING and not waiting.jobs and not self.growing()
 
     def lookup(self, request: RequestId) -> LookupResult | Deferred:
         waiting = self._in(request, Phase.WAITING)
         if self.growing():
             return Deferred(OTHERS_SHORT_OF_BLOCKS)
+        if self.can_promote(request):
+            return Deferred(BELOW_HOST)
         hits = self.device.cache.run(waiting.prompt)
         if self.connector.get_num_new_matched_tokens(waiting, len(hits)) is None:
             return Deferred(OWN_JOBS_OUTSTANDING)
@@ -134,6 +158,8 @@ class Scheduler(Plain):
             raise WrongPhase(f"request {request} is deferred: {OWN_JOBS_OUTSTANDING}")
         if self.growing():
             raise OutOfBlocks(f"request {request} waits until those that run have the blocks that they need")
+        if self.can_promote(request):
+            raise WrongPhase(f"request {request} is deferred: {BELOW_HOST}")
         return self.place(admitted)
 
     def place(self, admitted: Request) -> Admission:
@@ -152,6 +178,7 @@ class Scheduler(Plain):
         admitted.computed = admitted.ahead = len(hits)
         admitted.generation = self.generation
         load = self.connector.update_state_after_alloc(admitted, fresh, matched, len(hits))
+        admitted.promoted = False
         admitted.phase = Phase.RUNNING if load is None else Phase.LOADING
         if load is None:
             return Admission(tuple(hits), None, (), tuple(fresh))
@@ -360,6 +387,7 @@ class Scheduler(Plain):
 
     def reset(self, meaning: Meaning, requests: Survivors, tiers: Tiers) -> bool:
         for request in self.requests.values():
+            request.promoted = False
             if request.phase is Phase.WAITING:
                 self._drop_pins(request)
             elif request.phase is Phase.RUNNING and requests == "keep":

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kvoffload.ids import Block, JobId, RequestId, WorkerRank
+from kvoffload.ids import Block, JobId, Pair, RequestId, WorkerRank
 from kvoffload.plan import LaunchPlan
 from kvoffload.scheduler import Admission
 
@@ -50,6 +50,14 @@ class LookupReleased(NamedTuple):
     request: RequestId
 
 
+class Promoted(NamedTuple):
+    """Blocks of the second tier are brought back to the host for a request that waits. pairs: what that job copies."""
+
+    request: RequestId
+    job: JobId
+    pairs: tuple[Pair, ...]
+
+
 class Admitted(NamedTuple):
     request: RequestId
     admission: Admission
@@ -59,7 +67,19 @@ class Launched(NamedTuple):
     plan: LaunchPlan
 
 
-Event = Reported | Expired | OutputHandled | Finished | Woken | Preempted | Grown | LookupReleased | Admitted | Launched
+Event = (
+    Reported
+    | Expired
+    | OutputHandled
+    | Finished
+    | Woken
+    | Preempted
+    | Grown
+    | LookupReleased
+    | Promoted
+    | Admitted
+    | Launched
+)
 
 
 class StepReport(NamedTuple):

@@ -8,8 +8,12 @@ from kvoffload.plain import Plain
 
 
 class Direction(StrEnum):
+    """CASCADE: on from the host to the second tier. PROMOTION: back from there."""
+
     STORE = "STORE"
     LOAD = "LOAD"
+    CASCADE = "CASCADE"
+    PROMOTION = "PROMOTION"
 
 
 class JobState(StrEnum):
@@ -26,7 +30,8 @@ class TransferJob(Plain):
     """A transfer that some worker has not reported.
 
     request        whose blocks wait for it; None: nobody's
-    pairs          what is copied where; a STORE goes from device to host, a LOAD from host to device
+    pairs          what is copied where; a STORE goes from device to host, a LOAD from host to device, a CASCADE from
+                   host to second tier, a PROMOTION from second tier to host
     awaiting       workers that have not reported it. Whether they have copied it is not known here.
     launched       False: queued for the next launch; no worker knows of it
     flush_ordered  launches must wait for its copies on every worker (fencing only)
@@ -59,17 +64,25 @@ class TransferJob(Plain):
         return tuple([self.pairs[position] for position in sorted(self.failed)])
 
     def publishes_in(self, tiers: Tiers) -> bool:
-        """Is what it copies to be found in one of these tiers?"""
-        return tiers == "all" or (tiers == "host") == (self.direction is Direction.STORE)
+        """Is what it copies to be found in one of these tiers? The second tier goes with the host."""
+        return tiers == "all" or (tiers == "device") == (self.direction is Direction.LOAD)
 
     @property
     def device_blocks(self) -> list[Block]:
-        if self.direction is Direction.STORE:
-            return [pair.source for pair in self.pairs]
-        return [pair.destination for pair in self.pairs]
+        return self._blocks(Direction.STORE, Direction.LOAD)
 
     @property
     def host_blocks(self) -> list[Block]:
-        if self.direction is Direction.STORE:
+        if self.direction is Direction.STORE or self.direction is Direction.PROMOTION:
             return [pair.destination for pair in self.pairs]
         return [pair.source for pair in self.pairs]
+
+    @property
+    def second_blocks(self) -> list[Block]:
+        return self._blocks(Direction.PROMOTION, Direction.CASCADE)
+
+    def _blocks(self, reading: Direction, writing: Direction) -> list[Block]:
+        """Its blocks of a tier that one direction reads and the other writes."""
+        if self.direction is reading:
+            return [pair.source for pair in self.pairs]
+        return [pair.destination for pair in self.pairs] if self.direction is writing else []

@@ -42,7 +42,9 @@ class Worker:
         self._plan = plan
 
     def start_load_kv(self) -> None:
-        """Enqueue the loads of the launch."""
+        """Enqueue the promotions and the loads of the launch."""
+        for promotion in ordering.promotions(self._launching()):
+            self.device.enqueue(self.rank, promotion)
         for load in ordering.loads(self._launching()):
             self.device.enqueue(self.rank, load)
             if self.marks is not None:
@@ -55,8 +57,10 @@ class Worker:
             self.device.enqueue(self.rank, step)
 
     def wait_for_save(self) -> None:
-        """Enqueue the stores of the launch, and end it. (Nothing is waited for: the stores own what they read, or are
-        fenced.)"""
+        """Enqueue the cascades and the stores of the launch, and end it. (Nothing is waited for: the stores own what
+        they read, or are fenced.)"""
+        for cascade in ordering.cascades(self._launching()):
+            self.device.enqueue(self.rank, cascade)
         for store in ordering.stores(self._launching()):
             self.device.enqueue(self.rank, store)
             if self.marks is not None:

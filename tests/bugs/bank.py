@@ -1,6 +1,7 @@
 """All planted bugs, in the order of reports."""
 
 from tests.bugs import (
+    below_host,
     completions,
     connectors,
     deaths,
@@ -26,6 +27,7 @@ BANK: tuple[Bug, ...] = (
     *events.BUGS,
     *failures.BUGS,
     *deaths.BUGS,
+    *below_host.BUGS,
     *reported.BUGS,
 )
 

@@ -38,11 +38,11 @@ BUGS = (
             if job.publishes_in(tiers):
                 job.state = JobState.ABANDONED
 """,
-        new="""        outstanding = bool(self.jobs)
+        new="""        busy = bool(self.jobs)
         for job in self.jobs.values():
             self._disown(job)
         self.jobs.clear()
-        if outstanding:
+        if busy:
             self._clear_caches(device, tiers)
             return False
 """,
@@ -273,7 +273,7 @@ BUGS = (
         source=_41289,
         file="connectors/transfers.py",
         old="            self.storing.difference_update([pair.key for pair in job.pairs])\n",
-        new="",
+        new="            pass\n",
         discipline="pinning",
         variant="s1",
         property="every-full-block-is-stored-or-refused",

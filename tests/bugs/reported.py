@@ -263,11 +263,11 @@ BUGS: tuple[Bug, ...] = (
         mechanism="Whose transfer it is, is known until the next launch: one that ends later wakes nobody.",
         source=_ASCEND + "pull/8743",
         file="connectors/transfers.py",
-        old="        for job in loading:\n            job.launched = True\n",
+        old="        for job in queued:\n            job.launched = True\n",
         new="""        for job in self.jobs.values():
             if job.launched:
                 job.request = None
-        for job in loading:
+        for job in queued:
             job.launched = True
 """,
         discipline="pinning",

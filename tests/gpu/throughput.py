@@ -49,7 +49,7 @@ def measure(block_bytes: int, batch: int, open_device: Open, enough: int = ENOUG
         _copies(device, Stream.LOAD, pairs, 1 + jobs, 1)
         loads = _copies(device, Stream.LOAD, pairs, 2 + jobs, jobs)
         for block in {0, batch // 2, batch - 1}:
-            for tier in Tier:
+            for tier in (Tier.DEVICE, Tier.HOST):
                 assert device.content(tier, 0, block) == Content(block, 0)
         amount = block_bytes * batch * jobs / 1e9
         return Figure(block_bytes, batch, amount / stores, amount / loads)

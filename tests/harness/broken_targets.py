@@ -1,6 +1,6 @@
 """The step target with a bug in its engine, or a lie in its adapter: each is caught under the name of a property."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 
 from tests.harness.permissive_targets import Changed
 from tests.harness.step_target import StepKVOffload
@@ -112,7 +112,7 @@ class HitsWhatIsNotCached(Changed):
 class StoresTooEarly(TransferConnector):
     __slots__ = ()
 
-    def _choices(self, requests: Collection[Request], generation: int) -> Iterator[Choice]:
+    def _choices(self, requests: Collection[Request], generation: int, kept: Container[Block]) -> Iterator[Choice]:
         for request in requests:
             if request.phase is Phase.LOADING and not request.stored and request.generation == generation:
                 key = request.prompt[-1]
@@ -120,7 +120,7 @@ class StoresTooEarly(TransferConnector):
                 if key not in self.storing and key not in self.host.cache.blocks and destination is not None:
                     yield Choice(request, (Pair(request.table[-1], destination, key),), 1)
                     return
-        yield from super()._choices(requests, generation)
+        yield from super()._choices(requests, generation, kept)
 
 
 class PinningTooEarly(StoresTooEarly, PinningConnector):

@@ -7,14 +7,14 @@ from kvproof.scopes import SCOPES
 from kvproof.verdict import Result
 
 
-def fuzzed(target: type, discipline: Discipline, commands: int, seed: int = 0) -> Result:
-    """What fuzz says of a target class that can be imported."""
+def fuzzed(target: type, discipline: Discipline, commands: int, seed: int = 0, scope: str = "fuzz") -> Result:
+    """What fuzz says of a target class that can be imported. scope: its name"""
     job = Job(
         engine="fuzz",
         target=f"{target.__module__}:{target.__name__}",
         discipline=discipline,
-        scope_name="fuzz",
-        scope=SCOPES["fuzz"],
+        scope_name=scope,
+        scope=SCOPES[scope],
         contract=Contract(discipline),
         seed=seed,
         options={"commands": commands},

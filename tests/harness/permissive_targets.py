@@ -1,6 +1,6 @@
 """Engines that are right and choose otherwise than the reference: none of them may raise an alarm."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 
 from tests.harness.step_target import StepKVOffload
 
@@ -105,9 +105,9 @@ class LoadsLess(Changed):
 class StoresSome(TransferConnector):
     __slots__ = ()
 
-    def _choices(self, requests: Collection[Request], generation: int) -> Iterator[Choice]:
+    def _choices(self, requests: Collection[Request], generation: int, kept: Container[Block]) -> Iterator[Choice]:
         destinations = self.host.free_blocks()
-        for choice in super()._choices(requests, generation):
+        for choice in super()._choices(requests, generation, kept):
             kept = [pair for pair in choice.pairs if pair.key % 3]
             pairs = tuple(Pair(pair.source, next(destinations), pair.key) for pair in kept)
             if pairs or choice.request is not None:
@@ -184,9 +184,10 @@ class CopiesOneByOne(StepKVOffload):
         scope = setting.scope
         self.device = Ledger(
             scope.workers,
+            0,
             True,
             [],
-            [OneCopyStream.blank(scope.device_blocks, scope.host_blocks) for _ in range(scope.workers)],
+            [OneCopyStream.blank(scope.device_blocks, scope.host_blocks, 0) for _ in range(scope.workers)],
         )
         self.runtime = type(self.runtime)(self.engine, self.device)
 

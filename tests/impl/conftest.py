@@ -17,7 +17,9 @@ class Serving:
 
     def __init__(self, config: Config) -> None:
         self.engine = Engine.create(config)
-        self.ledger = Ledger.create(config.workers, config.device_blocks, config.host_blocks)
+        self.ledger = Ledger.create(
+            config.workers, config.device_blocks, config.host_blocks, second_blocks=config.second_blocks
+        )
         self.runtime = Runtime(self.engine, self.ledger)
 
     def submit(self, request: int, prompt: str, decode: str = "") -> None:

@@ -398,7 +398,9 @@ def test_wiping_runs_what_is_left_and_makes_it_as_new() -> None:
             device.enqueue(0, compute(1, jobs=(0,)))
             device.wipe()
             assert (device.computed(0), device.copied(0), device.misreads) == (0, (), [])
-            assert {device.content(tier, 0, block) for tier in Tier for block in range(4)} == {UNWRITTEN}
+            assert {device.content(tier, 0, block) for tier in (Tier.DEVICE, Tier.HOST) for block in range(4)} == {
+                UNWRITTEN
+            }
         assert len(driver.registered) == 1
 
 

@@ -13,14 +13,15 @@ from kvoffload.devices.cuda import Cuda
 from kvoffload.devices.device import Device, DiesOnDemand, FailsOnDemand
 from kvoffload.devices.host import Host
 from kvoffload.devices.ledger import Ledger
-from kvoffload.operations import Compute, Content, Copy, Operation, Share, Stream, Tier
+from kvoffload.operations import ENDS, UPPER_STREAMS, Compute, Content, Copy, Operation, Share, Stream, Tier
 
 WORKERS, DEVICE_BLOCKS, HOST_BLOCKS = 2, 3, 2
+SECOND_BLOCKS = 3
 KEYS = 3
 
 
 def observed(device: Device) -> tuple[object, ...]:
-    sizes = {Tier.DEVICE: DEVICE_BLOCKS, Tier.HOST: HOST_BLOCKS}
+    sizes = {Tier.DEVICE: DEVICE_BLOCKS, Tier.HOST: HOST_BLOCKS, Tier.SECOND: device.second_blocks}
     return (
         device.runnable(),
         list(device.misreads),
@@ -37,21 +38,24 @@ def observed(device: Device) -> tuple[object, ...]:
 class Orders:
     """Random operations; a job is waited for only by what is enqueued with it or after it."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, second: bool) -> None:
+        """second: also copies between the host and a second tier"""
         self.chance = chance
+        self.streams = list(Stream if second else UPPER_STREAMS)
         self.steps = 0
         self.jobs = 0
 
     def next(self) -> Operation:
         chance = self.chance
-        stream = chance.choice(list(Stream))
+        stream = chance.choice(self.streams)
         if stream is Stream.COMPUTE:
             shares = tuple(Share(self._blocks(), self._blocks()) for _ in range(chance.randrange(3)))
             self.steps += 1
             return Compute(self.steps - 1, shares, self._waits(self.jobs))
-        pairs = [(chance.randrange(DEVICE_BLOCKS), chance.randrange(HOST_BLOCKS)) for _ in range(chance.randrange(3))]
-        if stream is Stream.LOAD:
-            pairs = [(host, device) for device, host in pairs]
+        upper, lower = (HOST_BLOCKS, SECOND_BLOCKS) if Tier.SECOND in ENDS[stream] else (DEVICE_BLOCKS, HOST_BLOCKS)
+        pairs = [(chance.randrange(upper), chance.randrange(lower)) for _ in range(chance.randrange(3))]
+        if stream in (Stream.LOAD, Stream.PROMOTION):
+            pairs = [(below, above) for above, below in pairs]
         job = self.jobs
         self.jobs += 1
         # Late in a walk some wait for themselves or for a step that may never come: neither device may run them.
@@ -83,6 +87,12 @@ def test_host_and_ledger_agree_when_a_worker_dies(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
+def test_host_and_ledger_agree_with_a_second_tier(seed: int) -> None:
+    with Host(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, gated=True, second_blocks=SECOND_BLOCKS) as host:
+        agree(host, random.Random(seed), failing=seed % 2 == 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
 def test_simulated_cuda_and_ledger_agree_after_every_call(seed: int) -> None:
     driver = SimulatedDriver(gpus=1 + seed % 3, haste=seed % 4, seed=seed)
     with Cuda(driver, WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, gated=True, watchdog=5.0) as cuda:
@@ -90,8 +100,8 @@ def test_simulated_cuda_and_ledger_agree_after_every_call(seed: int) -> None:
 
 
 def agree(other: Device, chance: random.Random, failing: bool = False, dying: bool = False) -> None:
-    orders = Orders(chance)
-    ledger = Ledger.create(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS)
+    orders = Orders(chance, bool(other.second_blocks))
+    ledger = Ledger.create(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, second_blocks=other.second_blocks)
     devices: tuple[Device, ...] = (ledger, other)
     ran = 0
     for turn in range(250):

@@ -479,9 +479,9 @@ REFUSALS = [
     ),
     Refusal(
         PINNING,
-        SECOND,
+        SECOND._replace(host_blocks=2),
         (*CASCADED, "reset evict of the device tier"),
-        act.Promote(0, (Pair(0, 0, 1),)),
+        act.Promote(0, (Pair(1, 1, 1),)),
         "no-block-stored-twice-at-once",
         "'a' is promoted although the host has it, or will have",
     ),

@@ -48,5 +48,7 @@ def test_what_is_beyond_the_specification_is_refused() -> None:
         Interpreter(Machine(Contract("pinning", depth=2), sizes))
     with pytest.raises(NotSpecified, match="copies that fail"):
         Interpreter(Machine(Contract("pinning"), sizes._replace(failures=1)))
+    with pytest.raises(NotSpecified, match="a second host tier is not in the specification"):
+        Interpreter(Machine(Contract("pinning"), sizes._replace(second_blocks=1)))
     with pytest.raises(NotSpecified, match="deadlines"):
         Interpreter(Machine(Contract("pinning", deadline="expire"), sizes))

@@ -37,7 +37,9 @@ def renaming_of(contract: Contract, state: State) -> tuple[Renaming, bool, bool,
     """The renaming that makes a state canonical (workers not yet ordered), and whether it keeps each tier's names."""
     device, device_same = _names(len(state.device.refs), state.device.free, _device_occurrences, state)
     host, host_same = _names(len(state.host.refs), state.host.free, _host_occurrences, state)
-    second, second_same = _names(len(state.second.refs), state.second.free, _second_occurrences, state)
+    second, second_same = list[int](), True
+    if state.second_contents:
+        second, second_same = _names(len(state.second.refs), state.second.free, _second_occurrences, state)
     base = 1 if state.faults_left.duplicates and state.next_job > len(state.jobs) else 0
     jobs = {job.id: base + position for position, job in enumerate(state.jobs)}
     steps = {step.id: position for position, step in enumerate(state.steps)}
@@ -143,7 +145,7 @@ def live_contents(state: State) -> tuple[list[list[int]], list[list[int]], list[
                     host_row[block] = host[block]
         device_rows.append(device_row)
         host_rows.append(host_row)
-    return device_rows, host_rows, _live_below_host(state, host_rows)
+    return device_rows, host_rows, _live_below_host(state, host_rows) if state.second_contents else []
 
 
 def _live_below_host(state: State, host_rows: list[list[int]]) -> list[list[int]]:

@@ -5,6 +5,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from kvmodel.contract import ADMISSIONS, DEADLINES, DEPTHS, OUTPUT_FROM, REPORTS, STORE_MODES, Contract
+from kvmodel.errors import BadScope
+from kvmodel.machine import Machine
 from kvmodel.scope import Scope
 from kvmodel.tiers import TIERS
 
@@ -204,6 +206,9 @@ LISTED = (
     ("failures", "duplicates"),
     ("failures", "losses"),
     ("failures", "lazy"),
+    ("lookups", "second"),
+    ("losses", "second"),
+    ("failures", "second"),
     ("tiers", "resets"),
     ("tiers", "depth"),
     ("tiers", "failures"),
@@ -224,6 +229,7 @@ LISTED = (
     ("deaths", "failures"),
     ("deaths", "resets"),
     ("deaths", "tiers"),
+    ("deaths", "second"),
 )
 """Further pairs, of modes that change what each other does: not every pair of them, since their states are many."""
 
@@ -263,12 +269,24 @@ def with_modes(name: str, scope: Scope, contract: Contract) -> Variant:
 
 
 def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[Variant]:
-    """The base with each mode alone, or with pairs of modes."""
+    """The base with each mode alone, or with pairs of modes; without those that do not go with the base's own modes."""
     base = Variant(name, scope, contract)
+    return [variant for variant in _variants(base, pairs) if _goes_together(variant)]
+
+
+def _variants(base: Variant, pairs: bool) -> list[Variant]:
     if not pairs:
         return [_varied(base, (mode,)) for mode in MODES]
     chosen = [pair for pair in combinations(PAIRED_WITH_ALL, 2) if frozenset(pair) not in EXCLUSIVE]
     return [_varied(_lighter(base, pair), pair) for pair in (*chosen, *LISTED)]
+
+
+def _goes_together(variant: Variant) -> bool:
+    try:
+        Machine(variant.contract, variant.scope)
+    except BadScope:
+        return False
+    return True
 
 
 def _has_many(base: Variant) -> bool:

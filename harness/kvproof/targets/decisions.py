@@ -85,21 +85,25 @@ _ASKED: dict[str, Callable[[tuple[Any, ...]], Action]] = {
 def left_undone(machine: Machine, before: State, after: State, taken: list[Action]) -> Divergence | None:
     """After one whole scheduling call nothing of what it is for may be left: except that nobody is admitted in a
     call that preempted, that who was admitted in this call grows in the next one, and that a call launches once however
-    deep the pipeline is.
+    deep the pipeline is, and whatever its stores have evicted from the host that kept a cascade back.
 
     before: as the call's launch found it. A launch may evict a host hit, and who needed a block to load that into can
-    then be admitted without it: that is for the next call.
+    then be admitted without it: that is for the next call. So it is after a promotion, which may evict one too.
     """
     preempted = any(isinstance(action, act.PreemptUnderPressure) for action in taken)
     skipped = (act.Launch,) if preempted else (act.Launch, act.Wake, act.Grow, act.Promote, act.Admit)
     admitted = [action.request for action in taken if isinstance(action, act.Admit)]
+    launches_again = machine.setting.contract.depth > 1 or machine.setting.scope.second_blocks
+    promoted = any(isinstance(action, act.Promote) for action in taken)
     launched = any(isinstance(action, act.Launch) for action in taken)
     decided = [action for action in machine.actions(before) if not isinstance(action, act.Launch)]
     launches = [action for action in machine.actions(after) if isinstance(action, act.Launch)]
     for action in (*decided, *launches):
         if isinstance(action, act.Grow) and action.request in admitted:
             continue
-        if launched and isinstance(action, act.Launch) and machine.setting.contract.depth > 1:
+        if promoted and isinstance(action, act.Admit):
+            continue
+        if launched and isinstance(action, act.Launch) and launches_again:
             continue
         if isinstance(action, skipped) and not (isinstance(action, act.Admit) and machine.setting.scope.lookups):
             words = _offer_words(act.key(action))

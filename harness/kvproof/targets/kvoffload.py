@@ -12,26 +12,35 @@ from kvmodel.request import Request as ModelRequest
 from kvmodel.setting import Setting
 from kvmodel.streams import STREAMS
 from kvmodel.tiers import TIERS
-from kvmodel.transfer_job import ABANDONED, CASCADE, LIVE, LOAD, NONE, STORE
+from kvmodel.transfer_job import ABANDONED, LIVE, NONE
 from kvmodel.transfer_job import Pair as ModelPair
-from kvoffload.completions.marks import NO_MARK, WorkerMarks
+from kvoffload.completions.marks import MARKED, NO_MARK, WorkerMarks
 from kvoffload.config import Config
 from kvoffload.devices.device import Device, DiesOnDemand, FailsOnDemand
 from kvoffload.devices.ledger import Ledger as LedgerDevice
 from kvoffload.engine import Engine
 from kvoffload.errors import DoubleFree, Hang, KVOffloadError, UnknownBlock
-from kvoffload.ids import Meaning, Survivors, Tiers
+from kvoffload.ids import Meaning, Pair, Survivors, Tiers
 from kvoffload.operations import Content, Stream, Tier, Unreadable
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
 from kvoffload.scheduler import Admission, Deferred
-from kvoffload.step_report import Admitted, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
+from kvoffload.step_report import (
+    Admitted,
+    Grown,
+    Launched,
+    LookupReleased,
+    Preempted,
+    Promoted,
+    StepReport,
+    Woken,
+)
 from kvoffload.transfer_job import Direction, JobState
 from kvproof.search.canonical import Renaming
 from kvproof.targets import kvoffload_control, kvoffload_marks, kvoffload_snapshots, kvoffload_state
 from kvproof.targets.command import Command
-from kvproof.targets.kvoffload_events import NOTHING, replayed
+from kvproof.targets.kvoffload_events import nothing, replayed
 from kvproof.targets.kvoffload_marks import COPIES
 from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import JobView, ShareView, View
@@ -47,8 +56,7 @@ _PHASES = {
     Phase.DRAINING: DRAINING,
     Phase.DONE: DONE,
 }
-_STREAMS = {Stream.COMPUTE: 0, Stream.STORE: 1, Stream.LOAD: 2}
-_DIRECTIONS = {Direction.STORE: STORE, Direction.LOAD: LOAD}
+_STREAMS = {stream: number for number, stream in enumerate(Stream)}
 _VIEWS = {JobState.LIVE: LIVE, JobState.ABANDONED: ABANDONED}
 _ABSENT = ModelRequest(ABSENT)
 PATIENCE_S = 60.0
@@ -75,6 +83,7 @@ def config_of(setting: Setting) -> Config:
         repeats=scope.repeats,
         window=scope.window,
         deadline=PATIENCE_S if contract.expires else None,
+        second_blocks=scope.second_blocks,
     )
 
 
@@ -92,6 +101,7 @@ class KVOffload:
     disciplines: ClassVar[tuple[str, ...]] = ("pinning", "fencing")
     tiers: ClassVar[tuple[str, ...]] = TIERS
     deaths = True
+    second_tier = True
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -101,7 +111,7 @@ class KVOffload:
     def _begin(self) -> None:
         """A new engine on the device; its events begin anew."""
         self.runtime = Runtime(self.create(replace(config_of(self.setting), events=True)), self.device)
-        self.announced = NOTHING
+        self.announced = nothing(self.setting.scope.second_blocks)
 
     def create(self, config: Config) -> Engine:
         """The engine under check; a subclass may give it another connector."""
@@ -160,6 +170,10 @@ class KVOffload:
         self.engine.release_lookup(request)
         return Answer()
 
+    def _promote(self, request: int) -> Answer:
+        job = self.engine.promote(request)
+        return Answer(None, (_promoted(request, job.pairs),))
+
     def _admit(self, request: int) -> Answer:
         return Answer(None, (_admitted(request, self.engine.admit(request)),))
 
@@ -186,6 +200,8 @@ class KVOffload:
                     observed.append(act.Grow(request, (block,)))
                 case LookupReleased(request):
                     observed.append(act.ReleaseLookup(request))
+                case Promoted(request, _, pairs):
+                    observed.append(_promoted(request, pairs))
                 case Admitted(request, admission):
                     observed.append(_admitted(request, admission))
                 case Launched(plan):
@@ -200,7 +216,8 @@ class KVOffload:
         stores = tuple(
             [(self._waiting_for(copy.job), tuple([ModelPair(*pair) for pair in copy.pairs])) for copy in plan.stores]
         )
-        return act.Launch(act.Launching(computes, stores, (), plan.flush))
+        cascade = tuple([ModelPair(*pair) for copy in plan.cascades for pair in copy.pairs])
+        return act.Launch(act.Launching(computes, stores, (), plan.flush, cascade))
 
     def _waiting_for(self, job: int) -> int:
         request = self.engine.jobs[job].request
@@ -220,7 +237,7 @@ class KVOffload:
 
     def _report_all(self, worker: int) -> Answer:
         if self.setting.contract.marks:
-            for direction in Direction:
+            for direction in MARKED:
                 mark = self.runtime.workers[worker].get_mark(direction)
                 if mark != NO_MARK:
                     self.runtime.deliver_mark(worker, direction, mark)
@@ -310,7 +327,8 @@ class KVOffload:
             done = next(r.id for r in self.engine.requests.values() if r.phase is Phase.DONE)
             self.engine.abort(done)
         else:
-            pool = self.engine.device_pool if what == "device" else self.engine.host_pool
+            engine = self.engine
+            pool = {"device": engine.device_pool, "host": engine.host_pool, "second": engine.second_pool}[what]
             pool.release([next(iter(pool.free_blocks()))])
         return Answer()
 
@@ -318,6 +336,7 @@ class KVOffload:
         "submit": _submit,
         "lookup": _lookup,
         "release_lookup": _release_lookup,
+        "promote": _promote,
         "admit": _admit,
         "grow": _grow,
         "preempt_pressure": _preempt_pressure,
@@ -351,7 +370,7 @@ class KVOffload:
 
     def view(self) -> View:
         engine = self.engine
-        device, host = engine.device_pool, engine.host_pool
+        device, host, second = engine.device_pool, engine.host_pool, engine.second_pool
         generation = engine.scheduler.generation
         known = engine.requests
         requests: list[ModelRequest] = []
@@ -371,6 +390,7 @@ class KVOffload:
                     tuple(sorted(request.jobs)),
                     bool(request.table) and request.generation != generation,
                     request.returns,
+                    request.promoted,
                 )
             )
         shares = tuple(
@@ -380,6 +400,11 @@ class KVOffload:
                 for number, share in step.shares.items()
             ]
         )
+        contents = (
+            self._contents(Tier.DEVICE, device.size, generation),
+            self._contents(Tier.HOST, host.size, generation),
+            *([self._contents(Tier.SECOND, second.size, generation)] if second.size else []),
+        )
         return View(
             tuple(device.counts),
             tuple(device.cache.keys),
@@ -387,15 +412,15 @@ class KVOffload:
             tuple(host.counts),
             tuple(host.cache.keys),
             tuple(host.free_blocks()),
-            (),
-            (),
-            (),
+            tuple(second.counts),
+            tuple(second.cache.keys),
+            tuple(second.free_blocks()),
             tuple(requests),
             tuple(
                 [
                     JobView(
                         job.id,
-                        _DIRECTIONS[job.direction],
+                        kvoffload_state.DIRECTIONS[job.direction],
                         NONE if job.request is None else job.request,
                         tuple([ModelPair(*pair) for pair in job.pairs]),
                         _VIEWS[job.state],
@@ -408,7 +433,7 @@ class KVOffload:
             ),
             shares,
             tuple([(worker, _STREAMS[stream]) for worker, stream in self.device.runnable()]),
-            (self._contents(Tier.DEVICE, device.size, generation), self._contents(Tier.HOST, host.size, generation)),
+            contents,
             self.announced,
             engine.has_work(),
         )
@@ -428,6 +453,8 @@ class KVOffload:
         for number in engine.requests:
             if self.setting.scope.lookups and engine.can_lookup(number):
                 found.append(("Lookup", number, None))
+            if self.setting.scope.second_blocks and engine.can_promote(number):
+                found.append(("Promote", number, None))
             if engine.can_admit(number) and (
                 not self.setting.scope.lookups or engine.requests[number].pins is not None
             ):
@@ -455,15 +482,14 @@ class Ledger(KVOffload):
 
     def _device(self, setting: Setting) -> Device:
         scope = setting.scope
-        return LedgerDevice.create(scope.workers, scope.device_blocks, scope.host_blocks, gated=True)
+        return LedgerDevice.create(
+            scope.workers, scope.device_blocks, scope.host_blocks, gated=True, second_blocks=scope.second_blocks
+        )
 
     def _contents(self, tier: Tier, blocks: int, generation: int) -> tuple[tuple[int, ...], ...]:
         """The same without a call for each block: half of the commands of a whole check end here."""
         return tuple(
-            [
-                tuple([_in_key(held, generation) for held in (shard.device if tier is Tier.DEVICE else shard.host)])
-                for shard in self.device.shards
-            ]
+            [tuple([_in_key(held, generation) for held in shard.memory(tier)]) for shard in self.device.shards]
         )
 
     def save(self) -> bytes:
@@ -511,16 +537,19 @@ class Host(KVOffload):
             layers=self.layers,
             block_bytes=self.block_bytes,
             gated=True,
+            second_blocks=scope.second_blocks,
         )
 
 
 class Cuda(Host):
-    """kvoffload on CUDA, gated: real streams, real copies between host and GPU, every byte checked.
+    """kvoffload on CUDA, gated: real streams, real copies between host and GPU, every byte checked. It has no second
+    tier: what goes between the host and a file is no business of a GPU.
 
     Raises RuntimeError where there is no CUDA, ValueError where its streams cannot be gated.
     """
 
     deaths = False
+    second_tier = False
 
     def _device(self, setting: Setting) -> Device:
         from kvoffload.devices.cuda import Cuda as CudaDevice  # only now: they import torch
@@ -538,9 +567,13 @@ class Cuda(Host):
         )
 
 
+def _promoted(request: int, pairs: tuple[Pair, ...]) -> act.Promote:
+    return act.Promote(request, tuple([ModelPair(*pair) for pair in pairs]))
+
+
 def _admitted(request: int, admission: Admission) -> act.Admit:
     sources = tuple([pair.source for pair in admission.pairs])
     return act.Admit(request, act.Admission(admission.device_blocks, sources, admission.fresh))
 
 
-assert tuple(str(stream) for stream in _STREAMS) == STREAMS[:CASCADE]
+assert tuple(str(stream) for stream in _STREAMS) == STREAMS

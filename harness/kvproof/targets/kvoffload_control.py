@@ -25,7 +25,7 @@ from kvoffload.scheduler import Scheduler
 from kvoffload.transfer_job import TransferJob
 from kvproof.search.canonical import Renaming
 
-_CONNECTOR = {"config", "host", "device", "jobs", "next_job", "queued", "storing"}
+_CONNECTOR = {"config", "host", "device", "jobs", "next_job", "queued", "storing", "second"}
 
 FIELDS: dict[type, set[str]] = {
     Engine: {"config", "scheduler", "connector", "statistics", "events"},
@@ -38,15 +38,18 @@ FIELDS: dict[type, set[str]] = {
     Journal: {"tier", "events"},
     Request: {
         "id", "prompt", "total", "phase", "table", "computed", "ahead", "stored", "generation", "pins", "jobs",
-        "returns",
+        "returns", "promoted",
     },
     TransferJob: {"id", "direction", "request", "pairs", "awaiting", "launched", "flush_ordered", "state", "failed"},
     LaunchedStep: {"step", "shares"},
     LaunchedShare: {"first", "blocks", "left"},
-    Ledger: {"workers", "gated", "misreads", "shards"},
+    Ledger: {"workers", "second_blocks", "gated", "misreads", "shards"},
     WorkerMarks: {"stores", "loads"},
     StreamMark: {"pending", "ahead", "failed", "mark"},
-    LedgerWorker: {"device", "host", "computes", "stores", "loads", "unrun", "computed", "finished", "failed", "dead"},
+    LedgerWorker: {
+        "device", "host", "second", "computes", "stores", "loads", "cascades", "promotions", "unrun", "computed",
+        "finished", "failed", "dead",
+    },
 }  # fmt: skip
 
 
@@ -83,6 +86,7 @@ def canonical(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], rena
     return (
         _pool(scheduler.device, renaming.device),
         _pool(connector.host, renaming.host),
+        _pool(connector.second, renaming.second) if connector.second.counts else (),
         connector.device is scheduler.device,
         scheduler.shut,
         tuple(
@@ -153,8 +157,12 @@ def _pool(pool: BlockPool, names: list[int]) -> Hashable:
 def _pairs(job: TransferJob, renaming: Renaming) -> tuple[tuple[int, int, int], ...]:
     if job.direction == "STORE":
         source, target = renaming.device, renaming.host
-    else:
+    elif job.direction == "LOAD":
         source, target = renaming.host, renaming.device
+    elif job.direction == "CASCADE":
+        source, target = renaming.host, renaming.second
+    else:
+        source, target = renaming.second, renaming.host
     return tuple([(source[pair.source], target[pair.destination], pair.key) for pair in job.pairs])
 
 
@@ -194,6 +202,8 @@ def _shard(shard: LedgerWorker, next_step: int, generation: int, renaming: Renam
         tuple([compute(operation) for operation in shard.computes]),
         tuple([copy(operation) for operation in shard.stores]),
         tuple([copy(operation) for operation in shard.loads]),
+        tuple([copy(operation) for operation in shard.cascades]),
+        tuple([copy(operation) for operation in shard.promotions]),
         tuple(sorted([(names.get(job, NOWHERE), shard.failed.get(job, ())) for job in shard.finished])),
     )
 

@@ -6,9 +6,12 @@ from kvoffload.cache_events import AllCleared, BlockRemoved, BlockStored, CacheE
 from kvoffload.operations import Tier
 from kvproof.targets.announced import Announced, of_tier, with_removed, with_stored
 
-NOTHING: Announced = ((), ())
+_TIERS = {tier: number for number, tier in enumerate(Tier)}
 
-_TIERS = {Tier.DEVICE: 0, Tier.HOST: 1}
+
+def nothing(second_blocks: int = 0) -> Announced:
+    """What was announced when nothing was. second_blocks: of a second tier (count)."""
+    return ((),) * (3 if second_blocks else 2)
 
 
 def replayed(announced: Announced, events: Sequence[CacheEvent]) -> Announced:

@@ -31,7 +31,7 @@ from kvoffload.runtime import Runtime
 from kvoffload.step_report import Admitted, Launched, Preempted, StepReport
 from kvoffload.transfer_job import Direction
 from kvproof.targets.command import Command, request_name
-from kvproof.targets.kvoffload_events import NOTHING, replayed
+from kvproof.targets.kvoffload_events import nothing, replayed
 from kvproof.targets.kvoffload_marks import COPIES, has_taken_in, repeated
 from kvproof.targets.kvoffload_soak_books import BookedJob, Books
 from kvproof.targets.kvoffload_soak_notes import note
@@ -106,7 +106,7 @@ class KVOffload:
                 window=scope.window,
             )
         )
-        self._announced = NOTHING
+        self._announced = nothing()
         self._device = _device(setting, self._began)
         self._runtime = Runtime(self._engine, self._device)
         self._verbs: Mapping[str, Callable[..., object]] = {

@@ -14,8 +14,10 @@ from kvmodel.block_pool import Pool
 from kvmodel.launched_step import Share, Step
 from kvmodel.setting import Setting
 from kvmodel.state import Faults, State
+from kvmodel.streams import STREAMS
 from kvmodel.transfer_job import (
     ABANDONED,
+    CASCADE,
     COPIED,
     FORGOTTEN,
     LAUNCHED,
@@ -23,6 +25,7 @@ from kvmodel.transfer_job import (
     LOAD,
     LOST,
     NONE,
+    PROMOTION,
     QUEUED,
     REPORTED,
     STORE,
@@ -38,6 +41,12 @@ from kvoffload.transfer_job import Direction, JobState, TransferJob
 from kvproof.targets.view import View
 
 _VIEWS = {JobState.LIVE: LIVE, JobState.ABANDONED: ABANDONED, JobState.FORGOTTEN: FORGOTTEN}
+DIRECTIONS = {
+    Direction.STORE: STORE,
+    Direction.LOAD: LOAD,
+    Direction.CASCADE: CASCADE,
+    Direction.PROMOTION: PROMOTION,
+}
 _NO_FAULTS = Faults(0, 0, 0, 0)
 
 
@@ -51,6 +60,9 @@ def own_state(setting: Setting, view: View, engine: Engine, ledger: Ledger, mark
     assert view.host_free is not None
     assert view.requests is not None
     assert view.contents is not None
+    assert view.second_refs is not None
+    assert view.second_keys is not None
+    assert view.second_free is not None
     return State(
         Pool(view.device_refs, view.device_keys, view.device_free),
         Pool(view.host_refs, view.host_keys, view.host_free),
@@ -62,6 +74,8 @@ def own_state(setting: Setting, view: View, engine: Engine, ledger: Ledger, mark
         view.contents[1],
         0,
         _NO_FAULTS,
+        Pool(view.second_refs, view.second_keys, view.second_free),
+        view.contents[2] if len(view.contents) > 2 else (),
         dead=tuple([shard.dead for shard in ledger.shards]) if any(shard.dead for shard in ledger.shards) else (),
         shut=engine.scheduler.shut,
     )
@@ -72,7 +86,10 @@ def _jobs(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks]) -> tuple
     if not known and not any(shard.unrun for shard in ledger.shards):
         return ()
     unrun = [
-        {} if shard.dead else {copy.job: copy for copy in (*shard.stores, *shard.loads)} for shard in ledger.shards
+        {}
+        if shard.dead
+        else {copy.job: copy for copy in (*shard.stores, *shard.loads, *shard.cascades, *shard.promotions)}
+        for shard in ledger.shards
     ]
     found = [_known(job, ledger.shards, unrun, marks) for job in known.values()]
     dropped = {job: copy for copies in unrun for job, copy in copies.items() if job not in known}
@@ -107,7 +124,7 @@ def _known(
             progress.append(COPIED if marks or job.id in shard.finished else LOST)
     return Job(
         job.id,
-        STORE if job.direction is Direction.STORE else LOAD,
+        DIRECTIONS[job.direction],
         NONE if job.request is None else job.request,
         tuple([Pair(*pair) for pair in job.pairs]),
         _VIEWS[job.state],
@@ -136,7 +153,7 @@ def _dropped(copy: Copy, unrun: Sequence[Mapping[int, Copy]]) -> Job:
     """A copy that still runs although the scheduler knows nothing of it any more."""
     progress = tuple([LAUNCHED if copy.job in copies else REPORTED for copies in unrun])
     pairs = tuple([Pair(source, destination, 0) for source, destination in copy.pairs])
-    direction = STORE if copy.stream == "store" else LOAD
+    direction = STREAMS.index(copy.stream)
     return Job(copy.job, direction, NONE, pairs, FORGOTTEN, progress, False, copy.step, copy.jobs)
 
 

@@ -33,7 +33,9 @@ def as_state(after: State, view: View) -> State | None:
     requests = after.requests
     if view.requests is not None and len(view.requests) == len(requests):
         requests = view.requests
-    device_contents, host_contents, *below = expected(after).contents or () if view.contents is None else view.contents
+    contents = (after.device_contents, after.host_contents, after.second_contents)
+    if view.contents is not None:
+        contents = (view.contents[0], view.contents[1], view.contents[2] if len(view.contents) > 2 else ())
     jobs = after.jobs if view.jobs is None else tuple(_jobs(after, view.jobs))
     for request in requests:
         if any(not 0 <= block < len(device.refs) for block in held(request.table)):
@@ -44,9 +46,9 @@ def as_state(after: State, view: View) -> State | None:
         second=second,
         requests=requests,
         jobs=jobs,
-        device_contents=device_contents,
-        host_contents=host_contents,
-        second_contents=below[0] if below else (),
+        device_contents=contents[0],
+        host_contents=contents[1],
+        second_contents=contents[2],
     )
 
 

@@ -8,7 +8,6 @@ from kvmodel.contents import Contents
 from kvmodel.prefix_cache import findable
 from kvmodel.request import ABSENT, DONE, Request
 from kvmodel.scope import Scope
-from kvmodel.state import contents_of, pool_of
 from kvmodel.streams import runnable
 from kvmodel.transfer_job import FORGOTTEN, REPORTED, Job, Pair
 from kvproof.targets.announced import Announced
@@ -127,7 +126,10 @@ def compared_fields(target: object, view: View) -> frozenset[str]:
 
 def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) -> View:
     """What the machine says should be seen in this state."""
-    tiers = TIERS if state.second_contents else TIERS[:2]
+    contents: tuple[Contents, ...] = (state.device_contents, state.host_contents)
+    announced: Announced = (findable(state.device), findable(state.host))
+    if state.second_contents:
+        contents, announced = (*contents, state.second_contents), (*announced, findable(state.second))
     return View(
         state.device.refs,
         state.device.keys,
@@ -156,8 +158,8 @@ def expected(state: State, offers: frozenset[tuple[object, ...]] | None = None) 
         ),
         _launched(state) if state.steps else (),
         tuple(runnable(state)),
-        tuple([contents_of(state, tier) for tier in tiers]),
-        tuple([findable(pool_of(state, tier)) for tier in tiers]),
+        contents,
+        announced,
         _has_work(state),
         offers,
     )

@@ -14,6 +14,9 @@ from kvoffload.ids import JobId, WorkerRank
 from kvoffload.plain import Plain
 from kvoffload.transfer_job import Direction, TransferJob
 
+MARKED = (Direction.STORE, Direction.LOAD)
+"""The directions of which there are marks."""
+
 NO_MARK: JobId = -1
 """The mark of a stream on which nothing has run."""
 

@@ -18,16 +18,21 @@ from kvoffload.plan import PlannedShare
 from kvoffload.request import Request
 from kvoffload.transfer_job import Direction, JobState, TransferJob
 
+_BELOW_HOST = (Direction.CASCADE, Direction.PROMOTION)
+"""They own both their sides, and a launch writes nothing that is owned: none is flushed unless it was dropped."""
+
 
 @dataclass(slots=True)
 class FencingConnector(TransferConnector):
     """Jobs own host blocks only, and requests wait for their own jobs before they are admitted again."""
 
     def _own(self, job: TransferJob) -> None:
-        """Nothing to add: a store's destinations were taken for it, a load's sources were matched for it."""
+        """Nothing to add: host blocks, and those of the second tier, were taken or matched for it."""
 
     def _disown(self, job: TransferJob) -> None:
         self.host.release(job.host_blocks)
+        if self.promotes:
+            self.second.release(job.second_blocks)
 
     def _fence(
         self, shares: Sequence[PlannedShare], stores: Sequence[Pair], loads: Sequence[Pair]
@@ -42,7 +47,7 @@ class FencingConnector(TransferConnector):
         for job in self.jobs.values():
             if not job.launched:
                 continue
-            if not job.flush_ordered:
+            if not job.flush_ordered and job.direction not in _BELOW_HOST:
                 if job.direction is Direction.STORE:
                     sources, destinations = device_written, host_written | host_read
                 else:
@@ -71,6 +76,7 @@ class FencingConnector(TransferConnector):
         waits. Those that publish in a tier that is not reset go on, and who waits for them goes on waiting.
         """
         device = self._device()
+        self._cancel_promotions(requests, tiers)
         forgotten = [job for job in self.jobs.values() if job.publishes_in(tiers)]
         for job in forgotten:
             if job.state is not JobState.FORGOTTEN:

@@ -26,6 +26,8 @@ class PinningConnector(TransferConnector):
     def _disown(self, job: TransferJob) -> None:
         self._device().release(job.device_blocks)
         self.host.release(job.host_blocks)
+        if self.promotes:
+            self.second.release(job.second_blocks)
 
     def _fence(
         self, shares: Sequence[PlannedShare], stores: Sequence[Pair], loads: Sequence[Pair]
@@ -45,13 +47,18 @@ class PinningConnector(TransferConnector):
         load.state = JobState.ABANDONED
 
     def reset_cache(self, meaning: Meaning, requests: Collection[Request], tiers: Tiers) -> bool:
-        """True if and only if nothing holds a block of these tiers: every transfer does, whichever way it goes, and on
-        the device every request that survived with its table."""
+        """True if and only if nothing holds a block of these tiers: a store and a load do on both, a cascade and a
+        promotion below the device alone, and on the device every request that survived with its table."""
         device = self._device()
+        self._cancel_promotions(requests, tiers)
         outstanding = [job for job in self.jobs.values() if job.state is not JobState.FORGOTTEN]
         for job in outstanding:
             if job.publishes_in(tiers):
                 job.state = JobState.ABANDONED
+        for request in requests:
+            request.jobs.difference_update([job.id for job in outstanding if job.state is JobState.ABANDONED])
         self._clear_caches(device, tiers)
         survivors = tiers != "host" and any(request.table for request in requests)
+        if tiers == "device":
+            outstanding = [job for job in outstanding if job.device_blocks]
         return not outstanding and not survivors

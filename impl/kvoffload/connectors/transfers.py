@@ -1,35 +1,39 @@
 """What both disciplines share: the table of transfers, what a completion publishes, which stores are made."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from kvoffload import promotions
 from kvoffload.block_pool import BlockPool
 from kvoffload.cache_events import CacheEvent, journal_of
 from kvoffload.completions import marks, per_job
 from kvoffload.config import Config
 from kvoffload.connector import Connector, ConnectorOutput, SchedulerOutput, Settled
-from kvoffload.errors import NotBound, NotOutstanding
+from kvoffload.errors import NotBound, NotOutstanding, OutOfBlocks
 from kvoffload.ids import Block, Failures, JobId, Key, Pair, RequestId, Tiers, WorkerRank
 from kvoffload.operations import Tier
 from kvoffload.plan import LaunchPlan, PlannedCopy, PlannedShare
 from kvoffload.request import Phase, Request
-from kvoffload.stores import eager, lazy
+from kvoffload.stores import cascade, eager, lazy
 from kvoffload.stores.choice import Choice
 from kvoffload.transfer_job import Direction, JobState, TransferJob
+
+_TO_HOST = (Direction.STORE, Direction.PROMOTION)
 
 
 @dataclass(slots=True)
 class TransferConnector(Connector):
     """A connector with one record for each transfer that some worker has not reported.
 
-    host      the host pool
+    host      the host pool; second: that of the second tier, without a block if there is none
     device    the scheduler's pool; None until it is bound
     jobs      transfers in order of id
     next_job  id of the next transfer; ids are never used twice, not even after a reset
-    queued    loads for the next launch
-    storing   keys that LIVE stores carry: a key is not stored twice at once, across requests and steps (vLLM PR 41289)
+    queued    loads and promotions for the next launch
+    storing   keys that LIVE stores and promotions carry to the host: a key is not stored twice at once, across requests
+              and steps (vLLM PR 41289)
     """
 
     config: Config
@@ -39,18 +43,21 @@ class TransferConnector(Connector):
     next_job: JobId
     queued: list[JobId]
     storing: set[Key]
+    second: BlockPool
 
     @classmethod
     def create(cls, config: Config, events: list[CacheEvent] | None = None) -> Self:
-        """Without transfers, not bound. What happens in the host cache is appended to `events`."""
+        """Without transfers, not bound. What happens in the caches of the host tiers is appended to `events`."""
         host = BlockPool.of_size(config.host_blocks, journal_of(Tier.HOST, events))
-        return cls(config, host, None, {}, 0, [], set())
+        told = journal_of(Tier.SECOND, events) if config.second_blocks else None
+        return cls(config, host, None, {}, 0, [], set(), BlockPool.of_size(config.second_blocks, told))
 
     # What the disciplines differ in.
 
     @abstractmethod
     def _own(self, job: TransferJob) -> None:
-        """Add the references that a new job holds; a store has its host destinations, a load its host sources."""
+        """Add the references that a new job holds; a store has its host destinations, a load its host sources, and
+        what goes between the host and the second tier has all of its own."""
 
     @abstractmethod
     def _disown(self, job: TransferJob) -> None:
@@ -92,6 +99,29 @@ class TransferConnector(Connector):
     def release_matched(self, blocks: Sequence[Block]) -> None:
         self.host.release(blocks)
 
+    @property
+    def promotes(self) -> bool:
+        return bool(self.second.counts)
+
+    def can_promote(self, request: Request, num_computed_blocks: int) -> bool:
+        return self.promotes and bool(self._promotable(request, num_computed_blocks))
+
+    def promote(self, request: Request, num_computed_blocks: int) -> TransferJob:
+        pairs = self._promotable(request, num_computed_blocks)
+        if not pairs:
+            raise OutOfBlocks(f"the second tier alone has nothing for request {request.id}, or no host block is free")
+        self.second.touch([pair.source for pair in pairs])
+        for pair in pairs:
+            self.host.claim(pair.destination)
+        job = self._new_job(Direction.PROMOTION, request.id, pairs)
+        self.storing.update(pair.key for pair in pairs)
+        self.queued.append(job.id)
+        request.jobs.add(job.id)
+        return job
+
+    def _promotable(self, request: Request, num_computed_blocks: int) -> tuple[Pair, ...]:
+        return promotions.choose(request.prompt[num_computed_blocks:], self.host, self.second, self.storing)
+
     def update_state_after_alloc(
         self, request: Request, blocks: Sequence[Block], matched: Sequence[Block], num_computed_blocks: int
     ) -> TransferJob | None:
@@ -109,22 +139,27 @@ class TransferConnector(Connector):
         return job
 
     def has_work(self, requests: Collection[Request], generation: int) -> bool:
-        return bool(self.queued) or any(choice.pairs for choice in self._choices(requests, generation))
+        if self.queued or self._cascade():
+            return True
+        return any(choice.pairs for choice in self._choices(requests, generation, ()))
 
     def build_connector_meta(self, output: SchedulerOutput, requests: Collection[Request]) -> LaunchPlan | None:
         self._device()
-        choices = list(self._choices(requests, output.generation))
-        if output.step is None and not self.queued and not any(choice.pairs for choice in choices):
+        down = self._cascade()
+        choices = list(self._choices(requests, output.generation, {pair.source for pair in down}))
+        if output.step is None and not (self.queued or down or any(choice.pairs for choice in choices)):
             return None
-        loading = [self.jobs[job] for job in self.queued]
+        queued = [self.jobs[job] for job in self.queued]
+        loading = [job for job in queued if job.direction is Direction.LOAD]
         flush = self._fence(
             output.shares,
             [pair for choice in choices for pair in choice.pairs],
             [pair for job in loading for pair in job.pairs],
         )
-        for job in loading:
+        for job in queued:
             job.launched = True
         self.queued.clear()
+        cascading = [self._launched_cascade(down)] if down else []
         storing = [store for choice in choices if (store := self._store(choice)) is not None]
         return LaunchPlan(
             step=output.step,
@@ -134,6 +169,10 @@ class TransferConnector(Connector):
             flush=flush,
             steps_before=output.steps_before,
             load_copies=tuple([PlannedCopy(job.id, job.pairs) for job in loading]),
+            cascades=tuple([PlannedCopy(job.id, job.pairs) for job in cascading]),
+            promotions=tuple(
+                [PlannedCopy(job.id, job.pairs) for job in queued if job.direction is Direction.PROMOTION]
+            ),
         )
 
     def update_connector_output(
@@ -173,7 +212,7 @@ class TransferConnector(Connector):
             raise NotOutstanding(f"job {job} is complete, dropped or not launched")
         wanted = overdue.state is JobState.LIVE
         overdue.failed.update(range(len(overdue.pairs)))
-        if wanted and overdue.direction is Direction.STORE:
+        if wanted and overdue.direction in _TO_HOST:
             self.storing.difference_update([pair.key for pair in overdue.missing])
         self._forget(overdue)
         settled = None if overdue.request is None else Settled(overdue.id, overdue.request, 0)
@@ -222,10 +261,22 @@ class TransferConnector(Connector):
             raise NotBound("the device pool is not bound to the connector yet")
         return self.device
 
-    def _choices(self, requests: Collection[Request], generation: int) -> Iterator[Choice]:
+    def _choices(self, requests: Collection[Request], generation: int, kept: Container[Block]) -> Iterator[Choice]:
+        """Stores of a launch that evicts none of these host blocks."""
         if self.config.store_mode == "lazy":
-            return lazy.choose(self._device(), self.host, self.storing, self.config.lazy_window)
-        return eager.choose(requests, self.host, self.storing, generation)
+            return lazy.choose(self._device(), self.host, self.storing, self.config.lazy_window, kept)
+        return eager.choose(requests, self.host, self.storing, generation, kept)
+
+    def _cascade(self) -> tuple[Pair, ...]:
+        return cascade.choose(self.host, self.second) if self.promotes else ()
+
+    def _launched_cascade(self, pairs: tuple[Pair, ...]) -> TransferJob:
+        """Make the cascade that was chosen: its destinations are the next free ones of the second tier."""
+        self.host.touch([pair.source for pair in pairs])
+        self.second.take(len(pairs))
+        job = self._new_job(Direction.CASCADE, None, pairs)
+        job.launched = True
+        return job
 
     def _new_job(self, direction: Direction, request: RequestId | None, pairs: tuple[Pair, ...]) -> TransferJob:
         job = TransferJob(self.next_job, direction, request, pairs, set(range(self.config.workers)))
@@ -251,19 +302,23 @@ class TransferConnector(Connector):
 
     def _publish(self, job: TransferJob) -> int:
         """Let what the job copied be found on the tier it was copied to. Answers how many blocks were loaded."""
-        if job.direction is Direction.STORE:
+        if job.direction in _TO_HOST:
             self.storing.difference_update([pair.key for pair in job.pairs])
             cache = self.host.cache
         else:
-            cache = self._device().cache
+            cache = (self._device() if job.direction is Direction.LOAD else self.second).cache
         intact = job.intact
         cache.publish([(pair.destination, pair.key) for pair in intact])
-        return 0 if job.direction is Direction.STORE else len(intact)
+        return len(intact) if job.direction is Direction.LOAD else 0
 
     def _failed(self, job: TransferJob, settled: Settled | None) -> ConnectorOutput:
         """What follows of the failures of a transfer that was wanted. What a load could not read is found no more: it
         would be tried again by everybody who shares it (vLLM PR 49328)."""
-        if job.direction is Direction.STORE:
+        if job.direction is Direction.CASCADE:
+            return ConnectorOutput(settled, lost=len(job.missing))  # the host has it still, and it goes down again
+        if job.direction in _TO_HOST:
+            for pair in job.missing if job.direction is Direction.PROMOTION else ():
+                self.second.cache.withdraw(pair.source, pair.key)
             return ConnectorOutput(settled, unstored=frozenset([pair.key for pair in job.missing]))
         for pair in job.missing:
             self.host.cache.withdraw(pair.source, pair.key)
@@ -290,11 +345,24 @@ class TransferConnector(Connector):
         del self.jobs[load.id]
         self._disown(load)
 
+    def _cancel_promotions(self, requests: Collection[Request], tiers: Tiers) -> None:
+        """A reset of the host undoes the promotions that no worker knows of."""
+        if tiers == "device":
+            return
+        queued = [job for job in self.jobs.values() if job.direction is Direction.PROMOTION and not job.launched]
+        for promotion in queued:
+            self.queued.remove(promotion.id)
+            del self.jobs[promotion.id]
+            self._disown(promotion)
+        for request in requests:
+            request.jobs.difference_update([promotion.id for promotion in queued])
+
     def _clear_caches(self, device: BlockPool, tiers: Tiers) -> None:
         """Nothing can be found there any more. Without the host, nothing counts as being stored either: no store is
         LIVE any longer."""
         if tiers != "device":
             self.storing.clear()
             self.host.cache.clear()
+            self.second.cache.clear()
         if tiers != "host":
             device.cache.clear()

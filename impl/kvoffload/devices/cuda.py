@@ -33,7 +33,7 @@ from kvoffload.devices.cuda_driver import HIGH, LOW, CudaDriver, CudaStream, Eve
 from kvoffload.devices.wellformed import check, check_block
 from kvoffload.errors import Hang, NotRunnable, UnknownJob
 from kvoffload.kv_tensors import KVTensors, Pattern, Tensor
-from kvoffload.operations import Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
+from kvoffload.operations import UPPER_STREAMS, Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
 
 LOOK: Final = 0
 """The staging block that `content` copies into; no compute is given it."""
@@ -171,10 +171,11 @@ class Cuda:
         Raises ValueError for sizes that make no sense, and for a gated device where streams cannot be gated.
         """
         self.workers = workers
+        self.second_blocks = 0  # copies between host and file do not go through a GPU
         self.gated = gated
         self.misreads: list[Misread] = []
         self._driver = driver
-        self._device_blocks, self._host_blocks = device_blocks, host_blocks
+        self._blocks = {Tier.DEVICE: device_blocks, Tier.HOST: host_blocks}
         self._watchdog = watchdog
         self._on_run = on_run
         self._faults = faults
@@ -191,7 +192,7 @@ class Cuda:
         self._staging_blocks = 6 * device_blocks if staging_blocks is None else staging_blocks
         staging = RESERVED + self._staging_blocks
         # One registration for all pinned memory: host tiers, staging, gates.
-        shares = [layers * host_blocks * words, layers * staging * words, len(Stream) * LINE_WORDS]
+        shares = [layers * host_blocks * words, layers * staging * words, len(UPPER_STREAMS) * LINE_WORDS]
         self._pinned = driver.pinned(workers * sum(shares))
         self._looks = {gpu: driver.stream(gpu, LOW) for gpu in chosen[:workers]}
         self._shards: list[_Shard] = []
@@ -206,7 +207,7 @@ class Cuda:
                 KVTensors(patterns[worker], host_blocks, host.view(layers, host_blocks, words)),
                 KVTensors(patterns[worker], staging, staged.view(layers, staging, words)),
             )
-            for name, line in zip(Stream, _cut(lines, 0, [LINE_WORDS] * len(Stream)), strict=True):
+            for name, line in zip(UPPER_STREAMS, _cut(lines, 0, [LINE_WORDS] * len(UPPER_STREAMS)), strict=True):
                 stream = driver.stream(gpu, HIGH if name is Stream.COMPUTE else LOW)
                 lane = _Lane(worker, name, stream, line if gated else None)
                 shard.lanes[name] = lane
@@ -240,7 +241,7 @@ class Cuda:
         """
         shard = self._shard(worker)
         self._retire(shard)
-        check(operation, self._device_blocks, self._host_blocks, shard.outstanding)
+        check(operation, self._blocks, shard.outstanding)
         if isinstance(operation, Compute):
             needed = _staging_blocks(operation)
             if needed > self._staging_blocks:
@@ -330,7 +331,7 @@ class Cuda:
         shard = self._shard(worker)
         if tier is Tier.HOST:
             return shard.host.decode(block)
-        check_block(block, self._device_blocks)
+        check_block(block, self._blocks[Tier.DEVICE])
         self._look(shard, shard.device, shard.staging.data, (block, LOOK))
         return shard.staging.decode(LOOK)
 
@@ -379,7 +380,7 @@ class Cuda:
             shard.failed.clear()
             shard.host.blank()
             self._driver.blank(shard.device)
-            self._look(shard, shard.staging.data, shard.device, (BROKEN, self._device_blocks))
+            self._look(shard, shard.staging.data, shard.device, (BROKEN, self._blocks[Tier.DEVICE]))
         self.misreads.clear()
 
     # Into the streams.
@@ -439,7 +440,7 @@ class Cuda:
         """Put bytes that stand for nothing where these pairs were to be copied to."""
         blocks = [operation.pairs[position][1] for position in positions]
         if operation.stream is Stream.STORE:
-            _copy(stream, shard.device, shard.host.data, [(self._device_blocks, block) for block in blocks])
+            _copy(stream, shard.device, shard.host.data, [(self._blocks[Tier.DEVICE], block) for block in blocks])
         else:
             _copy(stream, shard.staging.data, shard.device, [(BROKEN, block) for block in blocks])
 
@@ -580,7 +581,7 @@ def _require_gates(driver: CudaDriver, workers: int) -> None:
     """Raises ValueError unless the streams of this many workers on one GPU can be gated."""
     if not driver.gating:
         raise ValueError(f"no gated device here: {driver.no_gating}")
-    streams = workers * len(Stream) + 1
+    streams = workers * len(UPPER_STREAMS) + 1
     if streams > driver.connections:
         raise ValueError(
             f"no gated device with {workers} workers on one GPU: they need {streams} streams, and more than "

@@ -11,9 +11,12 @@ class Device(Protocol):
 
     A device runs *free* (operations run as soon as what they wait for has happened) or *gated* (an operation runs
     only when `run` releases it). The engine cannot tell the difference.
+
+    second_blocks  blocks of its second host tier on each worker (count; 0: it has none)
     """
 
     workers: int
+    second_blocks: int
     gated: bool
     misreads: list[Misread]
 

@@ -18,10 +18,23 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
+from kvoffload.devices.mapped_file import MappedFiles
 from kvoffload.devices.wellformed import check
-from kvoffload.errors import CopyFailed, Hang, NotRunnable, UnknownJob
+from kvoffload.errors import CopyFailed, Hang, NotRunnable, UnknownBlock, UnknownJob
 from kvoffload.kv_tensors import KVTensors, Pattern
-from kvoffload.operations import Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
+from kvoffload.operations import (
+    ENDS,
+    STREAMS,
+    UPPER_STREAMS,
+    Compute,
+    Content,
+    Copy,
+    Misread,
+    Operation,
+    Stream,
+    Tier,
+    Unreadable,
+)
 
 
 class State(StrEnum):
@@ -47,9 +60,13 @@ class _Entry:
 class _Worker:
     """One worker's memory, and what has happened on it."""
 
-    def __init__(self, number: int, pattern: Pattern, device_blocks: int, host_blocks: int) -> None:
+    def __init__(
+        self, number: int, pattern: Pattern, device_blocks: int, host_blocks: int, second: KVTensors | None
+    ) -> None:
         self.number = number
         self.tiers = {Tier.DEVICE: KVTensors(pattern, device_blocks), Tier.HOST: KVTensors(pattern, host_blocks)}
+        if second is not None:
+            self.tiers[Tier.SECOND] = second
         self.lanes: dict[Stream, _Lane] = {}
         self.computed = 0
         self.outstanding: set[int] = set()
@@ -123,6 +140,7 @@ class Host:
         watchdog: float = 30.0,
         on_run: Callable[[int, Operation], None] | None = None,
         faults: Callable[[int, Copy], Collection[int]] | None = None,
+        second_blocks: int = 0,
     ) -> None:
         """block_bytes  bytes of one block in one layer: a multiple of 8, at least 32
 
@@ -131,8 +149,11 @@ class Host:
         watchdog  seconds after which a stream that neither rests nor ends is a `Hang`
         on_run    called with worker and operation on the stream's own thread, when the operation has begun to run
         faults    asked likewise of every copy: the positions of its pairs that are to fail. None: none are made to
+        second_blocks  blocks of a second tier on each worker (count): files in a temporary folder, mapped into memory.
+                       OSError if they cannot be made
         """
         self.workers = workers
+        self.second_blocks = second_blocks
         self.gated = gated
         self.misreads: list[Misread] = []
         self._delays = delays
@@ -144,13 +165,14 @@ class Host:
         self._closing = threading.Event()
         self._failure: BaseException | None = None
         self._failure_raised = False
-        self._workers = [
-            _Worker(worker, Pattern(worker, layers, block_bytes), device_blocks, host_blocks)
-            for worker in range(workers)
-        ]
+        self._files = MappedFiles() if second_blocks else None
+        self._workers: list[_Worker] = []
+        for rank in range(workers):
+            pattern = Pattern(rank, layers, block_bytes)
+            self._workers.append(_Worker(rank, pattern, device_blocks, host_blocks, self._second(rank, pattern)))
         self._lanes: list[_Lane] = []
         for worker in self._workers:
-            for stream in Stream:
+            for stream in STREAMS if second_blocks else UPPER_STREAMS:
                 lane = _Lane(worker, stream, self._lock)
                 lane.thread = threading.Thread(
                     target=self._serve, args=(lane,), name=f"kvoffload-w{worker.number}-{stream}", daemon=True
@@ -180,7 +202,7 @@ class Host:
         """
         with self._lock:
             at = self._worker(worker)
-            check(operation, at.tiers[Tier.DEVICE].blocks, at.tiers[Tier.HOST].blocks, at.outstanding)
+            check(operation, {tier: tensors.blocks for tier, tensors in at.tiers.items()}, at.outstanding)
             if isinstance(operation, Copy):
                 at.outstanding.add(operation.job)
             lane = at.lanes[operation.stream]
@@ -235,8 +257,10 @@ class Host:
     def _release(self, worker: int, stream: Stream, failing: Collection[int] | None) -> None:
         with self._lock:
             self._require(gated=True)
-            lane = self._worker(worker).lanes[stream]
+            lane = self._worker(worker).lanes.get(stream)
             self._await_quiescence()
+            if lane is None:
+                raise NotRunnable(f"worker {worker} has no {stream} stream: there is no second tier")
             if not lane.at_gate:
                 raise NotRunnable(str(lane))
             operation = lane.queue[0].operation
@@ -263,11 +287,14 @@ class Host:
         the bytes, so ask for blocks that none of them writes, or after `drain`.
         """
         with self._lock:
-            tensors = self._worker(worker).tiers[tier]
+            tensors = self._worker(worker).tiers.get(tier)
+        if tensors is None:
+            raise UnknownBlock(f"there is no {tier} tier, and so no block {block} of it")
         return tensors.decode(block)
 
     def close(self) -> None:
-        """End all threads (an operation that runs is completed, the others are not begun) and drop the tensors.
+        """End all threads (an operation that runs is completed, the others are not begun), drop the tensors and remove
+        the files of the second tier.
 
         Idempotent. Raises Hang if a thread does not end before the watchdog's deadline (closing again tries again), and
         a stream's failure that no call has raised before.
@@ -285,6 +312,8 @@ class Host:
                 lane.thread = None
         self._lanes.clear()
         self._workers.clear()
+        if self._files is not None:
+            self._files.close()
         if self._failure is not None and not self._failure_raised:
             self._failure_raised = True
             raise self._failure
@@ -333,6 +362,13 @@ class Host:
         """What this stream's thread does now. At quiescence it stays so until the next call."""
         with self._lock:
             return self._worker(worker).lanes[stream].state
+
+    def _second(self, worker: int, pattern: Pattern) -> KVTensors | None:
+        """A worker's second tier, if there is one."""
+        if self._files is None:
+            return None
+        shape = (pattern.layers, self.second_blocks, pattern.words)
+        return KVTensors(pattern, self.second_blocks, self._files.words(f"worker-{worker}", shape))
 
     # Under the lock, on the caller's thread.
 
@@ -461,8 +497,8 @@ class Host:
     def _copy(
         self, worker: _Worker, operation: Copy, failing: Collection[int], pause: Callable[[], None]
     ) -> tuple[int, ...]:
-        device, host = worker.tiers[Tier.DEVICE], worker.tiers[Tier.HOST]
-        source, destination = (device, host) if operation.stream is Stream.STORE else (host, device)
+        read_from, written_to = ENDS[operation.stream]
+        source, destination = worker.tiers[read_from], worker.tiers[written_to]
         # Layer by layer, as engines keep their caches: a block that is read too early is truly seen half copied.
         failed: list[int] = []
         runs = _runs(operation.pairs, 1 if failing else len(operation.pairs))

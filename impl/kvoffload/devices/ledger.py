@@ -5,7 +5,19 @@ from dataclasses import dataclass
 from typing import Self
 
 from kvoffload.errors import NotRunnable, UnknownJob
-from kvoffload.operations import STREAMS, Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
+from kvoffload.operations import (
+    ENDS,
+    STREAMS,
+    UPPER_STREAMS,
+    Compute,
+    Content,
+    Copy,
+    Misread,
+    Operation,
+    Stream,
+    Tier,
+    Unreadable,
+)
 from kvoffload.plain import Plain
 
 
@@ -13,8 +25,8 @@ from kvoffload.plain import Plain
 class LedgerWorker(Plain):
     """One worker's streams and memory.
 
-    device, host   what each block holds
-    computes, stores, loads   operations that have not run, oldest first
+    device, host, second   what each block holds
+    computes, stores, loads, cascades, promotions   operations that have not run, oldest first
     unrun      jobs among them: a wait for any other job is satisfied
     computed   computes that have run (count)
     finished   jobs that were copied and not collected, in the order in which they ran
@@ -31,18 +43,36 @@ class LedgerWorker(Plain):
     computed: int
     finished: list[int]
     failed: dict[int, tuple[int, ...]]
+    second: list[Content | Unreadable]
+    cascades: list[Copy]
+    promotions: list[Copy]
     dead: bool = False
 
     @classmethod
-    def blank(cls, device_blocks: int, host_blocks: int) -> Self:
+    def blank(cls, device_blocks: int, host_blocks: int, second_blocks: int) -> Self:
         unwritten: list[Content | Unreadable] = [Unreadable.UNWRITTEN]
-        return cls(unwritten * device_blocks, unwritten * host_blocks, [], [], [], set(), 0, [], {})
+        device, host, second = unwritten * device_blocks, unwritten * host_blocks, unwritten * second_blocks
+        return cls(device, host, [], [], [], set(), 0, [], {}, second, [], [])
+
+    def memory(self, tier: Tier) -> list[Content | Unreadable]:
+        """What each block of a tier holds."""
+        if tier is Tier.DEVICE:
+            return self.device
+        return self.host if tier is Tier.HOST else self.second
+
+    def queue(self, stream: Stream) -> list[Copy]:
+        """The copies of a stream that have not run, oldest first."""
+        if stream is Stream.STORE:
+            return self.stores
+        if stream is Stream.LOAD:
+            return self.loads
+        return self.cascades if stream is Stream.CASCADE else self.promotions
 
     def enqueue(self, operation: Operation) -> None:
         if isinstance(operation, Compute):
             self.computes.append(operation)
         else:
-            (self.stores if operation.stream is Stream.STORE else self.loads).append(operation)
+            self.queue(operation.stream).append(operation)
             self.unrun.add(operation.job)
 
     def ready(self, stream: Stream) -> bool:
@@ -51,16 +81,19 @@ class LedgerWorker(Plain):
             return False
         if stream is Stream.COMPUTE:
             return bool(self.computes) and self.unrun.isdisjoint(self.computes[0].jobs)
-        queue = self.stores if stream is Stream.STORE else self.loads
+        queue = self.queue(stream)
         return bool(queue) and queue[0].step < self.computed and self.unrun.isdisjoint(queue[0].jobs)
 
     def copy(self, stream: Stream, failing: Collection[int] | None = ()) -> None:
         """Run the oldest copy of this stream; the pairs at the positions `failing` (None: all) fail and are torn."""
         if stream is Stream.STORE:
-            queue, source, destination = self.stores, self.device, self.host
+            source, destination = self.device, self.host
+        elif stream is Stream.LOAD:
+            source, destination = self.host, self.device
         else:
-            queue, source, destination = self.loads, self.host, self.device
-        operation = queue.pop(0)
+            read_from, written_to = ENDS[stream]
+            source, destination = self.memory(read_from), self.memory(written_to)
+        operation = self.queue(stream).pop(0)
         for read, written in operation.pairs:
             destination[written] = source[read]
         if failing is None or failing:
@@ -94,20 +127,29 @@ class Ledger(Plain):
     """
 
     workers: int
+    second_blocks: int
     gated: bool
     misreads: list[Misread]
     shards: list[LedgerWorker]
 
     @classmethod
-    def create(cls, workers: int, device_blocks: int, host_blocks: int, gated: bool = True) -> Self:
+    def create(
+        cls, workers: int, device_blocks: int, host_blocks: int, gated: bool = True, second_blocks: int = 0
+    ) -> Self:
         """Nothing enqueued, nothing written. Free (not gated): whatever can run has run when `enqueue` returns."""
-        return cls(workers, gated, [], [LedgerWorker.blank(device_blocks, host_blocks) for _ in range(workers)])
+        shards = [LedgerWorker.blank(device_blocks, host_blocks, second_blocks) for _ in range(workers)]
+        return cls(workers, second_blocks, gated, [], shards)
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Those of each worker."""
+        return STREAMS if self.second_blocks else UPPER_STREAMS
 
     def enqueue(self, worker: int, operation: Operation) -> None:
         shard = self.shards[worker]
         shard.enqueue(operation)
         if not self.gated:
-            while ready := [stream for stream in STREAMS if shard.ready(stream)]:
+            while ready := [stream for stream in self.streams if shard.ready(stream)]:
                 self._run(worker, ready[0])
 
     def copied(self, worker: int) -> tuple[int, ...]:
@@ -125,8 +167,9 @@ class Ledger(Plain):
         return self.shards[worker].computed
 
     def runnable(self) -> tuple[tuple[int, Stream], ...]:
+        streams = self.streams
         return tuple(
-            [(worker, stream) for worker, shard in enumerate(self.shards) for stream in STREAMS if shard.ready(stream)]
+            [(worker, stream) for worker, shard in enumerate(self.shards) for stream in streams if shard.ready(stream)]
         )
 
     def run(self, worker: int, stream: Stream) -> None:
@@ -145,8 +188,7 @@ class Ledger(Plain):
         self.shards[worker].dead = True
 
     def content(self, tier: Tier, worker: int, block: int) -> Content | Unreadable:
-        shard = self.shards[worker]
-        return (shard.device if tier is Tier.DEVICE else shard.host)[block]
+        return self.shards[worker].memory(tier)[block]
 
     def close(self) -> None:
         """Nothing to stop, nothing to give back."""

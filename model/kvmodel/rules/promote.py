@@ -32,23 +32,25 @@ def check(setting: Setting, state: State, action: actions.Promote) -> None:
     pairs = policy.promotion(setting, state, number) if action.pairs is None else action.pairs
     if not pairs:
         raise Forbidden("promote", f"the second tier has nothing that request {number} would hit on the host")
+    evicted = {state.host.keys[pair.destination] for pair in pairs}
     taken: set[int] = set()
     coming: set[int] = set()
     for pair in pairs:
-        _check_pair(setting, state, pair)
+        _check_pair(setting, state, pair, evicted)
         if pair.destination in taken or pair.key in coming:
             raise Forbidden("no-block-stored-twice-at-once", f"a promotion for request {number} has one block twice")
         taken.add(pair.destination)
         coming.add(pair.key)
 
 
-def _check_pair(setting: Setting, state: State, pair: Pair) -> None:
+def _check_pair(setting: Setting, state: State, pair: Pair, evicted: set[int]) -> None:
+    """evicted: keys that the host loses to this very promotion; what it loses may come back with it."""
     name = setting.key_names[pair.key - 1]
     if state.second.keys[pair.source] != pair.key:
         raise Forbidden(
             "reads-what-was-written", f"{name!r} is promoted from second block {pair.source}, which does not hold it"
         )
-    if is_cached(state.host, pair.key) or is_being_stored(state, pair.key):
+    if (is_cached(state.host, pair.key) and pair.key not in evicted) or is_being_stored(state, pair.key):
         raise Forbidden("no-block-stored-twice-at-once", f"{name!r} is promoted although the host has it, or will have")
     if state.host.refs[pair.destination]:
         raise Forbidden("pinned-is-not-evicted", f"host block {pair.destination} is promoted into while it is held")
