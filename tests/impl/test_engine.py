@@ -197,3 +197,13 @@ def test_after_one_that_wants_to_grow_at_once_nobody_is_admitted(serving: Make, 
     s.submit(2, "ab")
     s.submit(3, "x")
     assert [event.request for event in s.engine.schedule().events if isinstance(event, Admitted)] == [2]
+
+
+@both
+def test_who_fits_is_admitted_although_one_before_it_does_not(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 3, 4)
+    s.submit(1, "ab")
+    s.runtime.schedule()
+    s.submit(2, "xy")
+    s.submit(3, "z")
+    assert [event.request for event in s.engine.schedule(False).events if isinstance(event, Admitted)] == [3]
