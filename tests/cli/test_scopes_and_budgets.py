@@ -33,10 +33,10 @@ def test_every_field_of_a_scope_can_be_changed() -> None:
     _, scope = parse_scope(
         "s1,device=9,host=8,workers=7,prompts=a,decode=1,resets=2,meanings=evict,survivors=yes,tiers=device+host,"
         "aborts=no,preempts=no,lookups=yes,stops=yes,duplicates=1,losses=2,forgeries=3,double_frees=4,failures=5,"
-        "partial_failures=6,expiries=7,lazy_window=8,repeats=yes,window=9"
+        "partial_failures=6,expiries=7,lazy_window=8,repeats=yes,window=9,second=2,deaths=3"
     )
     modes = (("evict",), True, ("device", "host"), False, False, True, True)
-    assert tuple(scope) == (9, 8, 7, ("a",), 1, 2, *modes, 1, 2, 3, 4, 5, 6, 7, 8, True, 9)
+    assert tuple(scope) == (9, 8, 7, ("a",), 1, 2, *modes, 1, 2, 3, 4, 5, 6, 7, 8, True, 9, 2, 3)
     assert describe_scope(scope).startswith("9/8/7 a resets 2 evict of device+host decode 1 survivors no aborts")
 
 

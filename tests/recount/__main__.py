@@ -52,9 +52,10 @@ def counted(discipline: Discipline, scope: Scope, blank: bool) -> tuple[int, int
     return found.states, found.transitions
 
 
-def all_contents(state: State) -> tuple[list[list[int]], list[list[int]]]:
+def all_contents(state: State) -> tuple[list[list[int]], ...]:
     """In the place of `canonical.live_contents`: contents as they are."""
-    return [list(row) for row in state.device_contents], [list(row) for row in state.host_contents]
+    tiers = (state.device_contents, state.host_contents, state.second_contents)
+    return tuple([list(row) for row in tier] for tier in tiers)
 
 
 def rows(names: Sequence[str]) -> Iterator[Row]:

@@ -276,7 +276,7 @@ def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[V
 
 def _variants(base: Variant, pairs: bool) -> list[Variant]:
     if not pairs:
-        return [_varied(base, (mode,)) for mode in MODES]
+        return [_varied(_lighter_alone(base, mode), (mode,)) for mode in MODES]
     chosen = [pair for pair in combinations(PAIRED_WITH_ALL, 2) if frozenset(pair) not in EXCLUSIVE]
     return [_varied(_lighter(base, pair), pair) for pair in (*chosen, *LISTED)]
 
@@ -294,6 +294,26 @@ def _has_many(base: Variant) -> bool:
     return not base.contract.pins and base.scope.workers > 1
 
 
+def _without_leaving(base: Variant) -> Variant:
+    """No client preempts or aborts."""
+    name = f"{base.name},preempts=no,aborts=no"
+    return base._replace(name=name, scope=base.scope._replace(preempts=False, aborts=False))
+
+
+def _without_resets(base: Variant) -> Variant:
+    return base._replace(name=f"{base.name},resets=0", scope=base.scope._replace(resets=0))
+
+
+def _lighter_alone(base: Variant, mode: str) -> Variant:
+    """Under fencing two modes alone have as many states as all others together: two resets are taken without client
+    preemptions and aborts, pressure without resets. Whole they are in their pairs with `evict`."""
+    if base.contract.pins:
+        return base
+    if mode == "resets":
+        return _without_leaving(base)
+    return _without_resets(base) if mode == "pressure" else base
+
+
 def _lighter(base: Variant, pair: tuple[str, str]) -> Variant:
     """Under fencing with several workers the states of some pairs are too many for a night: those are taken without
     client preemptions and aborts where two resets are on, and without resets where pressure is on and the other mode
@@ -305,11 +325,8 @@ def _lighter(base: Variant, pair: tuple[str, str]) -> Variant:
         scope = base.scope._replace(device_blocks=base.scope.device_blocks - 1, preempts=False, aborts=False)
         return base._replace(name=f"{base.name},device={scope.device_blocks},preempts=no,aborts=no", scope=scope)
     if "resets" in pair:
-        name = f"{base.name},preempts=no,aborts=no"
-        return base._replace(name=name, scope=base.scope._replace(preempts=False, aborts=False))
-    if "pressure" in pair and not {"evict", "survivors"} & set(pair):
-        return base._replace(name=f"{base.name},resets=0", scope=base.scope._replace(resets=0))
-    return base
+        return _without_leaving(base)
+    return _without_resets(base) if "pressure" in pair and not {"evict", "survivors"} & set(pair) else base
 
 
 def _varied(base: Variant, modes: tuple[str, ...]) -> Variant:

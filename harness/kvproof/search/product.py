@@ -140,9 +140,9 @@ class Product:
                     self.taken[type(action).__name__] += 1
                 if self.phases is not None and len(explained.actions) == 1:
                     self.phases.update(pairs_of(state, explained.actions[0]))
-                after = None if before is None else self._own_state(view)
                 fresh = bool(explained.actions) and self._add(explained.state, number, command)
-                if before is not None and after is not None:
+                # To a pair that is known the machine has taken the same step, and keeps what is true of steps.
+                if fresh and before is not None and (after := self._own_state(view)) is not None:
                     difference = self.invariants.judged(before, command, explained.actions, after, fresh)
                     if difference is not None and not self._pass_by((*self.path(number), command), difference):
                         return False, (*self.path(number), command), difference
