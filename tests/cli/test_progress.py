@@ -110,12 +110,13 @@ def test_with_no_second_to_wait_it_says_something_before_its_report(
 
 def in_a_terminal(folder: Path, columns: int, *arguments: str, **environment: str) -> str:
     """What kvproof writes to a terminal that is so wide."""
+    inherited = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # which xdist sets
     mine, its = pty.openpty()
     termios.tcsetwinsize(its, (24, columns))
     process = subprocess.Popen(
         [sys.executable, "-m", "kvproof", *arguments],
         cwd=folder,
-        env={**os.environ, "TERM": "xterm", **environment},
+        env={**inherited, "TERM": "xterm", **environment},
         stdin=subprocess.DEVNULL,
         stdout=its,
         stderr=its,
