@@ -90,9 +90,9 @@ BUGS = (
         old="Stream.STORE, last, plan.flush)",
         new="Stream.STORE, last, ())",
         discipline="fencing",
-        variant="s1,prompts=a+a,meanings=evict,aborts=no,preempts=no+survivors",
+        variant="s1",
         property="fence-before-reuse",
-        commands=11,
+        commands=10,
     ),
     Bug(
         id="load-without-fence",

@@ -502,7 +502,7 @@ def test_malformed_calls_are_refused() -> None:
         device.enqueue(0, store(0, 0, 0))
         with pytest.raises(ValueError, match="outstanding"):
             device.enqueue(0, load(0, 0, 0))
-        with pytest.raises(ValueError, match="store or the load stream"):
+        with pytest.raises(ValueError, match="does not belong on the compute stream"):
             device.enqueue(0, Copy(1, Stream.COMPUTE, (), -1, ()))
         for worker in (-1, 1):
             with pytest.raises(IndexError):
