@@ -117,7 +117,7 @@ def test_a_report_names_everything_that_an_iteration_did(discipline: Discipline)
     runtime.engine.submit(0, keys("ab"), keys("ab"))
     launching = runtime.step()
     assert names_of(launching) == ["Admitted", "Launched"]
-    assert launching.events[1] == Launched(launching.plan)
     assert launching.plan is not None
+    assert launching.events[1] == Launched(launching.plan)
     assert runtime.step() == StepReport((Reported(0, (0,)), OutputHandled(0), Finished(0)), None)
     assert names_of(runtime.step()) == []
