@@ -123,7 +123,7 @@ class Walking:
             return command, explained
         before, self.own = self.own, own_state(self.target, view)
         self.state = explained.state
-        wrong = self.invariants.judged(before, command, explained.actions, self.own, True)
+        wrong = self.invariants.judged(before, command, explained.actions, self.own)
         return command, wrong or differing_offers(self.machine, self.state, self.target, command)
 
     def _drawn(self, ending: bool) -> Command:

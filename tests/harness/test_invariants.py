@@ -109,7 +109,7 @@ def test_what_holds_of_the_machine_holds_of_its_states() -> None:
     invariants = Invariants(machine.setting)
     before = machine.initial()
     after = machine.step(before, act.Submit(0))
-    assert invariants.judged(before, TO_A_RESET[0], (act.Submit(0),), after, fresh=True) is None
+    assert invariants.judged(before, TO_A_RESET[0], (act.Submit(0),), after) is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_state_that_makes_no_sense_is_a_crash(own: Crashed | Callable[[State],
     machine = Machine(Contract("pinning"), SCOPES["s1"])
     before = machine.initial()
     after = own if isinstance(own, Crashed) else own(before)._replace(faults_left=Faults(0, 0, 0, 0))
-    found = Invariants(machine.setting).judged(before, TO_A_RESET[0], (), after, fresh=True)
+    found = Invariants(machine.setting).judged(before, TO_A_RESET[0], (), after)
     assert found is not None
     assert says is None or found.sentence == says
 

@@ -16,7 +16,7 @@ from kvproof.scopes import SCOPES
 from kvproof.search import ways
 from kvproof.search.modes import Variant, variants
 from kvproof.search.phases import Label, pairs_of
-from kvproof.search.product import Product, Searchable, Searched
+from kvproof.search.product import ASKED_AT_FIRST, THEN_ONE_IN, Product, Searchable, Searched
 from kvproof.search.walks import Pairs, Transitions, named
 from kvproof.targets import journal
 from kvproof.targets.command import Command
@@ -120,8 +120,7 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     amounts = {"pairs": searched.pairs, "machine states": searched.states, "edges": searched.edges}
     amounts |= {f"action:{name}": count for name, count in searched.actions.items()}
     amounts |= {f"field:{name}": searched.edges if name in searched.fields else 0 for name in fields_of(variant.scope)}
-    asks = product.gives_own_state and product.invariants.specification is not None
-    amounts["pairs with invariants"] = searched.pairs if asks else 0
+    amounts["pairs with invariants"] = product.asked
     detail = f"{searched.pairs / max(searched.states, 1):.3f} control states for each state of the machine"
     detail += f"; {_of_the_proofs(product)}"
     failure = _failure_of_search(job, variant, machine, target_class, searched)
@@ -144,7 +143,14 @@ def _of_the_proofs(product: Product) -> str:
         return "no invariants of the proofs: the target does not give its own state"
     if invariants.specification is None:
         return f"no invariants of the proofs: {unspecified(invariants.setting)}"
-    return f"{len(invariants.specification.invariants)} invariants of the proofs hold at each"
+    sampled = (
+        ""
+        if product.pairs <= ASKED_AT_FIRST
+        else f", the first {ASKED_AT_FIRST:,} and one in {THEN_ONE_IN} of the rest"
+    )
+    return (
+        f"{len(invariants.specification.invariants)} invariants of the proofs hold at {product.asked:,} pairs{sampled}"
+    )
 
 
 def _known(job: Job) -> Callable[[Divergence], bool]:

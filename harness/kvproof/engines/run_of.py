@@ -96,7 +96,7 @@ def run_of(
             state = explained.state
             if isinstance(target, Abstracting) and own is not None:
                 reached = own_state(target, view)
-                divergence = invariants.judged(own, command, explained.actions, reached, fresh=True)
+                divergence = invariants.judged(own, command, explained.actions, reached)
                 if divergence is not None:
                     return RunOf(position + 1, tuple(notes), state, divergence)
                 assert isinstance(reached, State)

@@ -50,11 +50,19 @@ class Searched(NamedTuple):
     fields: frozenset[str]
 
 
+ASKED_AT_FIRST = 2_000
+"""At so many pairs of a search, its first ones, all invariants of the proofs are asked of the target's own state."""
+
+THEN_ONE_IN = 8
+"""And from there on at one pair in so many: to ask them takes a fifth of the whole search."""
+
+
 class Product:
     """All reachable pairs of one machine and one target, numbered in the order of their discovery.
 
     composites  also the commands that stand for several actions: a whole scheduling call, a worker's whole batch
     phases      gets every pair of action and phase that was met, unless it is None
+    asked       pairs at which the invariants of the proofs were asked (count)
     known       says of a divergence that it is known: the search goes on past it, and keeps the first in `passed_by`
     """
 
@@ -78,6 +86,7 @@ class Product:
         self.parent = array("i")
         self.via: list[Command | None] = []
         self.edges = 0
+        self.asked = 0
         self.taken = dict.fromkeys((kind.__name__ for kind in ACTIONS), 0)
         self._known: set[tuple[State, Hashable]] = set()
         self._canonical: dict[State, State] = {}
@@ -85,8 +94,16 @@ class Product:
 
     @property
     def gives_own_state(self) -> bool:
-        """Whether invariants are asked of the target's own state, at every node."""
+        """Whether the properties are asked of the target's own state, at every node."""
         return self._abstracting is not None
+
+    def _asks_proofs(self) -> bool:
+        """Whether the invariants of the proofs are asked at the pair that was added last, too."""
+        asks = self.invariants.specification is not None and (
+            self.pairs <= ASKED_AT_FIRST or not self.pairs % THEN_ONE_IN
+        )
+        self.asked += asks
+        return asks
 
     def search(self, cut: Callable[[], bool], progress: Callable[[str], None]) -> Searched:
         """Take every command edge, shortest ways first. Stops at the first divergence."""
@@ -143,7 +160,7 @@ class Product:
                 fresh = bool(explained.actions) and self._add(explained.state, number, command)
                 # To a pair that is known the machine has taken the same step, and keeps what is true of steps.
                 if fresh and before is not None and (after := self._own_state(view)) is not None:
-                    difference = self.invariants.judged(before, command, explained.actions, after, fresh)
+                    difference = self.invariants.judged(before, command, explained.actions, after, self._asks_proofs())
                     if difference is not None and not self._pass_by((*self.path(number), command), difference):
                         return False, (*self.path(number), command), difference
             if not number & 127:

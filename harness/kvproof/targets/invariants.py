@@ -58,13 +58,13 @@ class Invariants:
             for kind in ACTIONS
         }
 
-    def of_state(self, own: State) -> Broken | None:
-        """The first property that does not hold of this state."""
+    def of_state(self, own: State, proofs: bool = True) -> Broken | None:
+        """The first property that does not hold of this state. proofs: their invariants are asked too."""
         for name, judge in self._on_state:
             sentence = judge(self.setting, own)
             if sentence is not None:
                 return Broken(name, sentence)
-        return self.of_specification(own)
+        return self.of_specification(own) if proofs else None
 
     def of_specification(self, own: State) -> Broken | None:
         """The first invariant of the proofs that does not hold of this state, by the property that it serves."""
@@ -83,10 +83,10 @@ class Invariants:
         return None
 
     def judged(
-        self, before: State, command: Command, actions: Sequence[Action], after: State | Crashed, fresh: bool
+        self, before: State, command: Command, actions: Sequence[Action], after: State | Crashed, proofs: bool = True
     ) -> Divergence | None:
         """What one command of the target breaks in its own state. A command that stands for several actions is judged
-        by where it leads. fresh: the state after it has not been judged yet."""
+        by where it leads. proofs: their invariants are asked too."""
         if isinstance(after, Crashed):
             return crashed(command, after)
         only = actions[0] if len(actions) == 1 else None
@@ -94,7 +94,7 @@ class Invariants:
 
         def asked() -> Broken | None:
             broken = self.of_step(before, only, reached) if only is not None else None
-            return self.of_state(reached) if broken is None and fresh else broken
+            return self.of_state(reached, proofs) if broken is None else broken
 
         broken = asked_of_target(asked)
         if isinstance(broken, Crashed):
