@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kvmodel import Contract, Machine, Scope, State
 from kvmodel.actions import Action
-from kvmodel.block_pool import Pool
+from kvmodel.block_pool import HOLE, Pool
 from kvmodel.contract import Discipline
 from kvmodel.launched_step import Step
 from kvmodel.request import Pins, Request
@@ -90,7 +90,7 @@ def renamed(
     def request(old: Request) -> Request:
         pins = old.pins and Pins(tuple(device[b] for b in old.pins.device), tuple(host[b] for b in old.pins.host))
         jobs = tuple(job + job_gap for job in old.jobs)
-        return old._replace(table=tuple(device[b] for b in old.table), pins=pins, jobs=jobs)
+        return old._replace(table=tuple(b if b == HOLE else device[b] for b in old.table), pins=pins, jobs=jobs)
 
     def job(old: Job) -> Job:
         source, target = (device, host) if old.direction == STORE else (host, device)
@@ -106,7 +106,9 @@ def renamed(
     def step(old: Step) -> Step:
         return Step(
             old.id + step_gap,
-            tuple(share._replace(table=tuple(device[b] for b in share.table)) for share in old.shares),
+            tuple(
+                share._replace(table=tuple(b if b == HOLE else device[b] for b in share.table)) for share in old.shares
+            ),
             tuple(old.ran[worker] for worker in workers),
             old.handled,
             tuple(other + job_gap for other in old.after_jobs),
