@@ -94,6 +94,18 @@ PASSED in N s; nothing was cut short. fake_engines:fuzzed samples; the rest is e
     )
 
 
+@pytest.mark.parametrize(
+    ("fake", "told"),
+    [("asked_at_each_pair", "at 205 pairs\n"), ("asked_at_a_sample", "at 2,100 of 2,807 pairs\n")],
+)
+def test_the_screen_says_of_how_many_pairs_the_invariants_of_the_proofs_were_asked(
+    cli, planned, fake: str, told: str
+) -> None:
+    planned(row("conform ledger", fake, check={"pinning": at("s2")}))
+    ran = cli("check", "--discipline", "pinning")
+    assert f"1/1 actions; invariants of the proofs {told}" in ran.out
+
+
 def test_the_red_screen_ends_with_the_command_that_replays_it(folder: Path, cli, planned) -> None:
     planned(EXPLORED, row("conform ledger", "refuted"), row("fuzz", "refuted_later", exhaustive=False))
     ran = cli("check", "--discipline", "pinning")

@@ -18,7 +18,7 @@ from kvproof.search.product import Product
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import Explained
-from kvproof.targets.invariants import Invariants
+from kvproof.targets.invariants import Broken, Invariants
 from kvproof.targets.kvoffload import Ledger
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.view import View
@@ -94,6 +94,57 @@ def test_a_step_that_no_view_shows_is_seen_where_it_is_made() -> None:
     assert found.divergence.cause == ("invariant", "reset", "ids-are-never-reused")
     assert found.divergence.rule is act.Reset
     assert len(found.commands) == 6
+
+
+@pytest.fixture
+def sampled(monkeypatch: Patch) -> Product:
+    """A search of s1 that asks the invariants of the proofs at its first 10 pairs and at one in 3 of the rest."""
+    monkeypatch.setattr(product, "ASKED_AT_FIRST", 10)
+    monkeypatch.setattr(product, "THEN_ONE_IN", 3)
+    machine = Machine(Contract("pinning"), SCOPES["s1"])
+    return Product(machine, Ledger(machine.setting), composites=True)
+
+
+def test_properties_are_asked_at_every_pair_and_invariants_of_the_proofs_at_a_sample(
+    sampled: Product, monkeypatch: Patch
+) -> None:
+    properties_at: list[int] = []
+    proofs_at: list[int] = []
+    invariants = sampled.invariants
+    of_state, of_specification = invariants.of_state, invariants.of_specification
+
+    def noting_state(own: State, proofs: bool = True) -> Broken | None:
+        properties_at.append(sampled.pairs)
+        return of_state(own, proofs)
+
+    def noting_specification(own: State) -> Broken | None:
+        proofs_at.append(sampled.pairs)
+        return of_specification(own)
+
+    monkeypatch.setattr(invariants, "of_state", noting_state)
+    monkeypatch.setattr(invariants, "of_specification", noting_specification)
+    assert sampled.search(lambda: False, lambda said: None).finished
+    assert properties_at == [*range(2, 207)]
+    assert proofs_at == [*range(2, 11), *range(12, 207, 3)]
+    assert (sampled.asked, sampled.passed_over) == (74, 131)
+
+
+def test_an_invariant_of_the_proofs_that_breaks_is_seen_at_the_next_pair_of_the_sample(
+    sampled: Product, monkeypatch: Patch
+) -> None:
+    broken = Broken("no-use-after-free", "it breaks")
+    monkeypatch.setattr(sampled.invariants, "of_specification", lambda own: broken if sampled.pairs > 10 else None)
+    found = sampled.search(lambda: False, lambda said: None)
+    assert found.divergence is not None
+    assert found.divergence.property == "no-use-after-free"
+    assert found.pairs == 12
+
+
+def test_at_s1_the_invariants_of_the_proofs_are_asked_at_every_pair_but_the_start() -> None:
+    machine = Machine(Contract("fencing"), SCOPES["s1"])
+    search = Product(machine, Ledger(machine.setting), composites=True)
+    assert search.search(lambda: False, lambda said: None).pairs == 846
+    assert (search.asked, search.passed_over) == (845, 0)
 
 
 def test_a_replay_sees_it_too() -> None:

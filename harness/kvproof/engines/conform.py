@@ -66,8 +66,9 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         if found.failure is not None or not found.finished:
             verdict = Verdict.REFUTED if found.failure is not None else Verdict.UNDETERMINED
             return _result(job, verdict, started, totals, f"{variant.name}: {found.detail}", found.failure)
-    asked = f"invariants of the proofs at {totals.get('pairs with invariants', 0):,}"
-    detail = f"{len(todo)} variants, {totals.get('pairs', 0):,} pairs; {asked}" if wanted else details[0]
+    asked, passed_over = totals.get("pairs with invariants", 0), totals.get("pairs without invariants", 0)
+    sample = f"invariants of the proofs at {asked:,}{f' of {asked + passed_over:,}' if passed_over else ''}"
+    detail = f"{len(todo)} variants, {totals.get('pairs', 0):,} pairs; {sample}" if wanted else details[0]
     return _result(job, Verdict.PROVED, started, totals, detail, None)
 
 
@@ -121,6 +122,7 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     amounts |= {f"action:{name}": count for name, count in searched.actions.items()}
     amounts |= {f"field:{name}": searched.edges if name in searched.fields else 0 for name in fields_of(variant.scope)}
     amounts["pairs with invariants"] = product.asked
+    amounts["pairs without invariants"] = product.passed_over
     detail = f"{searched.pairs / max(searched.states, 1):.3f} control states for each state of the machine"
     detail += f"; {_of_the_proofs(product)}"
     failure = _failure_of_search(job, variant, machine, target_class, searched)
@@ -137,20 +139,15 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
 
 
 def _of_the_proofs(product: Product) -> str:
-    """What was asked of the target's own state at every node."""
+    """Which invariants of the proofs were asked of the target's own state, and at how many pairs, or why none."""
     invariants = product.invariants
     if not product.gives_own_state:
         return "no invariants of the proofs: the target does not give its own state"
     if invariants.specification is None:
         return f"no invariants of the proofs: {unspecified(invariants.setting)}"
-    sampled = (
-        ""
-        if product.pairs <= ASKED_AT_FIRST
-        else f", the first {ASKED_AT_FIRST:,} and one in {THEN_ONE_IN} of the rest"
-    )
-    return (
-        f"{len(invariants.specification.invariants)} invariants of the proofs hold at {product.asked:,} pairs{sampled}"
-    )
+    sample = f", the first {ASKED_AT_FIRST:,} and one in {THEN_ONE_IN} of the rest" if product.passed_over else ""
+    number = len(invariants.specification.invariants)
+    return f"{number} invariants of the proofs were asked at {product.asked:,} pairs{sample}"
 
 
 def _known(job: Job) -> Callable[[Divergence], bool]:

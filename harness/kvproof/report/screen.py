@@ -188,9 +188,11 @@ def _covered(results: Sequence[Result]) -> Iterator[str]:
     text = ", ".join(words)
     if covered.fields.total:
         text += f"{'; ' if text else ''}compared {covered.fields} view fields"
-    asked = sum(result.counts.get("pairs with invariants", 0) for result in results)
+    counts = merged(results)
+    asked, passed_over = counts["pairs with invariants"], counts["pairs without invariants"]
     if asked:
-        text += f"; invariants of the proofs at {asked:,} pairs"
+        sampled = f" of {asked + passed_over:,}" if passed_over else ""
+        text += f"; invariants of the proofs at {asked:,}{sampled} pairs"
     yield f"{'covered':<{GROUP_WIDTH}}{text}"
 
 

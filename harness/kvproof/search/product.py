@@ -51,10 +51,11 @@ class Searched(NamedTuple):
 
 
 ASKED_AT_FIRST = 2_000
-"""At so many pairs of a search, its first ones, all invariants of the proofs are asked of the target's own state."""
+"""At so many pairs of a search, its first ones, all invariants of the proofs are asked of the target's own state; at
+the start, where every table is empty, they are not."""
 
 THEN_ONE_IN = 8
-"""And from there on at one pair in so many: to ask them takes a fifth of the whole search."""
+"""And from there on at one pair in so many: to ask them at every pair takes a fifth of the whole search."""
 
 
 class Product:
@@ -62,7 +63,8 @@ class Product:
 
     composites  also the commands that stand for several actions: a whole scheduling call, a worker's whole batch
     phases      gets every pair of action and phase that was met, unless it is None
-    asked       pairs at which the invariants of the proofs were asked (count)
+    asked       pairs at which the invariants of the proofs were asked (count); passed_over: pairs at which they were
+                not, because from ASKED_AT_FIRST on they are asked of a sample
     known       says of a divergence that it is known: the search goes on past it, and keeps the first in `passed_by`
     """
 
@@ -87,6 +89,7 @@ class Product:
         self.via: list[Command | None] = []
         self.edges = 0
         self.asked = 0
+        self.passed_over = 0
         self.taken = dict.fromkeys((kind.__name__ for kind in ACTIONS), 0)
         self._known: set[tuple[State, Hashable]] = set()
         self._canonical: dict[State, State] = {}
@@ -94,15 +97,18 @@ class Product:
 
     @property
     def gives_own_state(self) -> bool:
-        """Whether the properties are asked of the target's own state, at every node."""
+        """Whether the properties are asked of the target's own state, at every node but the start."""
         return self._abstracting is not None
 
     def _asks_proofs(self) -> bool:
         """Whether the invariants of the proofs are asked at the pair that was added last, too."""
-        asks = self.invariants.specification is not None and (
-            self.pairs <= ASKED_AT_FIRST or not self.pairs % THEN_ONE_IN
-        )
-        self.asked += asks
+        if self.invariants.specification is None:
+            return False
+        asks = self.pairs <= ASKED_AT_FIRST or not self.pairs % THEN_ONE_IN
+        if asks:
+            self.asked += 1
+        else:
+            self.passed_over += 1
         return asks
 
     def search(self, cut: Callable[[], bool], progress: Callable[[str], None]) -> Searched:
@@ -158,7 +164,8 @@ class Product:
                 if self.phases is not None and len(explained.actions) == 1:
                     self.phases.update(pairs_of(state, explained.actions[0]))
                 fresh = bool(explained.actions) and self._add(explained.state, number, command)
-                # To a pair that is known the machine has taken the same step, and keeps what is true of steps.
+                # A step to a known pair is not judged, for speed. What the view shows of it is what the machine did,
+                # which keeps what is true of steps; what no view shows is judged at the first step to the pair alone.
                 if fresh and before is not None and (after := self._own_state(view)) is not None:
                     difference = self.invariants.judged(before, command, explained.actions, after, self._asks_proofs())
                     if difference is not None and not self._pass_by((*self.path(number), command), difference):
