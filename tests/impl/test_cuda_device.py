@@ -516,3 +516,16 @@ def test_malformed_calls_are_refused() -> None:
         for call in (device.runnable, device.wipe, lambda: device.run(0, Stream.LOAD)):
             with pytest.raises(RuntimeError, match="gated"):
                 call()
+
+
+def test_it_has_no_second_tier() -> None:
+    with gated(SimulatedDriver()) as device:
+        device.enqueue(0, compute(0, writes={0: A}))
+        device.run(0, Stream.COMPUTE)
+        with pytest.raises(ValueError, match="this device has no second tier"):
+            device.enqueue(0, Copy(0, Stream.CASCADE, ((0, 0),), -1, ()))
+        with pytest.raises(NotRunnable, match="worker 0 has no promotion stream"):
+            device.run(0, Stream.PROMOTION)
+        with pytest.raises(UnknownBlock, match="there is no second tier, and so no block 0 of it"):
+            device.content(Tier.SECOND, 0, 0)
+        assert device.content(Tier.DEVICE, 0, 0) == A

@@ -31,7 +31,7 @@ from typing import Final, Self
 
 from kvoffload.devices.cuda_driver import HIGH, LOW, CudaDriver, CudaStream, Event
 from kvoffload.devices.wellformed import check, check_block
-from kvoffload.errors import Hang, NotRunnable, UnknownJob
+from kvoffload.errors import Hang, NotRunnable, UnknownBlock, UnknownJob
 from kvoffload.kv_tensors import KVTensors, Pattern, Tensor
 from kvoffload.operations import UPPER_STREAMS, Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
 
@@ -301,7 +301,9 @@ class Cuda:
     def _release(self, worker: int, stream: Stream, failing: Collection[int] | None) -> None:
         self._require(gated=True)
         shard = self._shard(worker)
-        lane = shard.lanes[stream]
+        lane = shard.lanes.get(stream)
+        if lane is None:
+            raise NotRunnable(f"worker {worker} has no {stream} stream: there is no second tier")
         self._await_gates()
         if not _at_gate(lane) or lane.gate is None:
             raise NotRunnable(str(lane))
@@ -331,6 +333,8 @@ class Cuda:
         shard = self._shard(worker)
         if tier is Tier.HOST:
             return shard.host.decode(block)
+        if tier is Tier.SECOND:
+            raise UnknownBlock(f"there is no {tier} tier, and so no block {block} of it")
         check_block(block, self._blocks[Tier.DEVICE])
         self._look(shard, shard.device, shard.staging.data, (block, LOOK))
         return shard.staging.decode(LOOK)
