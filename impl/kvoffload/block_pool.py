@@ -69,7 +69,11 @@ class BlockPool(Plain):
         return taken
 
     def claim(self, block: Block) -> None:
-        """Evict this free block, wherever it is queued, and reference it. OutOfBlocks if it is referenced."""
+        """Evict this free block, wherever it is queued, and reference it.
+
+        UnknownBlock if there is no such block, OutOfBlocks if it is referenced: then nothing has changed.
+        """
+        self._know((block,))
         if self.counts[block]:
             raise OutOfBlocks(f"block {block} is referenced")
         del self.queue[block]

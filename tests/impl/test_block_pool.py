@@ -1,6 +1,7 @@
 """Reference counts, the free queue, and what the prefix cache forgets when a block is taken."""
 
 import pickle
+from itertools import product
 
 import pytest
 
@@ -87,6 +88,8 @@ def test_a_block_of_another_pool_is_refused_and_with_it_the_whole_list(pool: Blo
         pool.release([mine, block])
     with pytest.raises(UnknownBlock):
         pool.touch([mine, block])
+    with pytest.raises(UnknownBlock, match=f"block {block} of a pool of 4"):
+        pool.claim(block)
     assert copy_of(pool) == before
 
 
@@ -107,6 +110,28 @@ def test_a_refused_release_leaves_every_block_its_place_in_the_queue(pool: Block
     with pytest.raises(DoubleFree, match="block 0 is released 1 times and referenced 0 times"):
         pool.release([1, 0, 3])
     assert copy_of(pool) == ([0, 1, 0, 1], [0, 2])
+
+
+def test_every_short_list_is_released_as_a_whole_or_not_at_all() -> None:
+    """Of three blocks with up to two references each: every list of up to four entries, 3,240 in all."""
+    released = refused = 0
+    for counts in product(range(3), repeat=3):
+        for blocks in [each for length in range(1, 5) for each in product(range(3), repeat=length)]:
+            pool = BlockPool.of_size(3)
+            pool.touch([block for block, count in enumerate(counts) for _ in range(count)])
+            queued = list(pool.free_blocks())
+            if all(blocks.count(block) <= count for block, count in enumerate(counts)):
+                pool.release(blocks)
+                left = [count - blocks.count(block) for block, count in enumerate(counts)]
+                freed = [block for block in dict.fromkeys(blocks) if not left[block]]
+                assert copy_of(pool) == (left, [*queued, *reversed(freed)])
+                released += 1
+            else:
+                with pytest.raises(DoubleFree):
+                    pool.release(blocks)
+                assert copy_of(pool) == (list(counts), queued)
+                refused += 1
+    assert (released, refused) == (507, 2733)
 
 
 def test_a_pool_that_was_pickled_takes_the_same_blocks(pool: BlockPool) -> None:
