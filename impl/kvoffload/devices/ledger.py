@@ -86,13 +86,8 @@ class LedgerWorker(Plain):
 
     def copy(self, stream: Stream, failing: Collection[int] | None = ()) -> None:
         """Run the oldest copy of this stream; the pairs at the positions `failing` (None: all) fail and are torn."""
-        if stream is Stream.STORE:
-            source, destination = self.device, self.host
-        elif stream is Stream.LOAD:
-            source, destination = self.host, self.device
-        else:
-            read_from, written_to = ENDS[stream]
-            source, destination = self.memory(read_from), self.memory(written_to)
+        read_from, written_to = ENDS[stream]
+        source, destination = self.memory(read_from), self.memory(written_to)
         operation = self.queue(stream).pop(0)
         for read, written in operation.pairs:
             destination[written] = source[read]
