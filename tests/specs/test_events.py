@@ -30,6 +30,21 @@ def test_sentences(announced: tuple[Keys, Keys], says: str | None) -> None:
     assert on_events(MACHINE.setting, A_AND_AC, announced) == says
 
 
+@pytest.mark.parametrize(
+    ("announced", "says"),
+    [
+        (((), (), (1,)), None),
+        (((), (), ()), "'a' can be hit on the second, and the events do not say so"),
+        (((), ()), "'a' can be hit on the second, and the events do not say so"),
+        (((), (), (1, 2)), "the events say that 'ab' can be hit on the second, and it cannot"),
+    ],
+)
+def test_sentences_of_the_second_tier(announced: tuple[Keys, ...], says: str | None) -> None:
+    machine = Machine(Contract("pinning"), SCOPE._replace(second_blocks=1))
+    state = machine.initial()
+    assert on_events(machine.setting, state._replace(second=publish(state.second, 0, 1)), announced) == says
+
+
 def test_what_can_be_hit_is_told_without_blocks() -> None:
     assert findable(A_AND_AC.device) == (1, 3)
     assert findable(INITIAL.host) == ()

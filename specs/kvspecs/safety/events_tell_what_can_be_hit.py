@@ -11,10 +11,12 @@ TIERS = ("device", "host", "second")
 def on_events(setting: Setting, state: State, announced: tuple[tuple[int, ...], ...]) -> Broken:
     """Judges what a target has announced up to this state.
 
-    announced: by tier (the second one if there is one) the keys that a consumer of its events has, in order: one that
-    was stored twice is there twice, one that was removed and was not there is there as its negative.
+    announced: by tier the keys that a consumer of its events has, in order: one that was stored twice is there twice,
+    one that was removed and was not there is there as its negative. Where the second tier is left out, nothing was
+    announced of it.
     """
-    for tier, pool, told in zip(TIERS, (state.device, state.host, state.second), announced, strict=False):
+    pools = (state.device, state.host, state.second)
+    for tier, pool, told in zip(TIERS, pools, (*announced, ())[: len(TIERS)], strict=True):
         right = findable(pool)
         for key in sorted(set(told) | set(right), key=abs):
             name = setting.key_names[abs(key) - 1]
