@@ -6,6 +6,7 @@ Choices of any engine are judged, not only the policy's: so this is where a fore
 from typing import NamedTuple
 
 import pytest
+from tests.seeds.below_host import BELOW, CASCADED, ON_HOST
 from tests.seeds.driving import state_after
 
 from kvmodel import Contract, Forbidden, Scope
@@ -35,12 +36,6 @@ ONE_WORKER_LOADS = (
 )
 
 SECOND = Scope(2, 1, 1, ("ab", "ab"), resets=2, meanings=("evict",), tiers=("device", "host"), second_blocks=2)
-ON_HOST = (
-    *('submit x "ab"', "admit x", "launch", "run w0 compute", "handle output"),
-    *("run w0 store", "report w0 job 0"),
-)
-CASCADED = (*ON_HOST, "launch", "run w0 cascade", "report w0 job 1")
-BELOW = (*CASCADED, "launch", "run w0 store", "report w0 job 2", "reset evict of the device tier")
 
 NOTHING = Launching((), (), (), ())
 

@@ -4,6 +4,7 @@ vLLM PR 40020 has tiers behind the host tier: what is stored goes on to them, an
 the blocks are back on the host.
 """
 
+from tests.seeds import below_host
 from tests.seeds.driving import Step, Steps, case, given
 
 from kvmodel.contract import Contract
@@ -25,17 +26,10 @@ AB = Scope(
     double_frees=1,
     second_blocks=1,
 )
-ON_HOST = given(
-    *('submit x "ab"', "admit x", "launch", "run w0 compute", "handle output"),
-    *("run w0 store", "report w0 job 0"),
-)
-CASCADING = (*ON_HOST, *given("launch"))
-BELOW = (
-    *CASCADING,
-    *given("run w0 cascade", "report w0 job 1", "launch", "run w0 store", "report w0 job 2"),
-    Step("reset evict of the device tier", answer=True),
-)
-PROMOTING = (*BELOW, *given("promote what x would hit", "launch"))
+ON_HOST = given(*below_host.ON_HOST)
+CASCADING = given(*below_host.CASCADING)
+BELOW = (*given(*below_host.REPLACED), Step(below_host.LEAVE_THE_DEVICE, answer=True))
+PROMOTING = (*BELOW, *given(*below_host.PROMOTE))
 
 
 @case(PINNING, FENCING, scope=AB)
@@ -156,7 +150,7 @@ def test_whoever_waited_may_go_and_the_promotion_serves_others() -> Steps:
         *PROMOTING,
         Step("abort x", requests="DONE", jobs="3 promotion LIVE w0"),
         *given('submit y "ab"', "run w0 promotion"),
-        Step("report w0 job 3", on_host="a"),
+        Step("report w0 job 3", on_host="a", host="0", second="0"),
         Step("admit y", jobs="4 load LIVE w0"),
     )
 
