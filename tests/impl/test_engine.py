@@ -7,7 +7,7 @@ import pytest
 
 from kvoffload.config import Discipline
 from kvoffload.operations import Stream
-from kvoffload.step_report import Admitted, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
+from kvoffload.step_report import Admitted, Grown, Launched, Preempted, StepReport, Woken
 
 Make = Callable[..., Any]
 
@@ -72,22 +72,6 @@ def test_a_call_that_preempts_says_whom_and_for_whom(serving: Make, discipline: 
     assert preempted == Preempted(3)
     assert isinstance(grown, Grown)
     assert grown.request == 1
-
-
-@both
-def test_a_call_that_gives_up_a_lookup_says_whose(serving: Make, discipline: Discipline) -> None:
-    s = serving(discipline, 4, 1)
-    s.submit(1, "ab")
-    s.submit(2, "xy")
-    s.serve()
-    s.submit(3, "abc")
-    s.submit(4, "xyz")
-    s.engine.lookup(3)
-    s.engine.lookup(4)
-    given_up, admitted, _ = s.engine.schedule().events
-    assert given_up == LookupReleased(4)
-    assert isinstance(admitted, Admitted)
-    assert admitted.request == 3
 
 
 @both

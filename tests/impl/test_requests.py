@@ -11,6 +11,7 @@ from kvoffload.ids import NO_BLOCK
 from kvoffload.operations import Stream
 from kvoffload.request import NO_GENERATION, Phase
 from kvoffload.scheduler import Deferred
+from kvoffload.step_report import Admitted, Launched, LookupReleased
 
 Make = Callable[..., Any]
 
@@ -363,8 +364,11 @@ def test_lookups_that_stand_in_the_way_of_everybody_are_given_up(serving: Make, 
     s.engine.lookup(3)
     s.engine.lookup(4)
     assert s.in_use() == (4, 0)
-    report = s.runtime.schedule()
-    assert [type(event).__name__ for event in report.events] == ["LookupReleased", "Admitted", "Launched"]
+    given_up, admitted, launched = s.runtime.schedule().events
+    assert given_up == LookupReleased(4)
+    assert isinstance(admitted, Admitted)
+    assert admitted.request == 3
+    assert isinstance(launched, Launched)
     s.serve()
     assert {request.phase for request in s.engine.requests.values()} == {Phase.DONE}
 
