@@ -2,7 +2,7 @@
 too."""
 
 import pytest
-from tests.seeds.below_host import BELOW, CASCADED, CASCADING, PROMOTE, PROMOTING
+from tests.seeds.below_host import AB, BELOW, CASCADED, CASCADING, PROMOTE, PROMOTING
 from tests.seeds.driving import facts, state_after
 
 from kvmodel import BadScope, Contract, Machine, Scope
@@ -13,19 +13,6 @@ from kvproof.targets.wording import command_of
 
 PINNING, FENCING = Contract("pinning"), Contract("fencing")
 BOTH = pytest.mark.parametrize("contract", [PINNING, FENCING], ids=["pinning", "fencing"])
-
-AB = Scope(
-    device_blocks=2,
-    host_blocks=1,
-    workers=1,
-    prompts=("ab", "ab"),
-    resets=3,
-    meanings=("evict", "invalidate"),
-    tiers=("all", "device", "host"),
-    failures=2,
-    losses=1,
-    second_blocks=1,
-)
 
 
 def seen(contract: Contract, *commands: str, scope: Scope = AB) -> dict[str, str]:

@@ -1,7 +1,20 @@
-"""The way of a block down to the second host tier and back, in words: what the tests of that tier begin with.
+"""The way of a block down to the second host tier and back, in words: what the tests of that tier begin with."""
 
-One worker, two device blocks, one host block; x has the prompt `ab`.
-"""
+from kvmodel.scope import Scope
+
+AB = Scope(
+    device_blocks=2,
+    host_blocks=1,
+    workers=1,
+    prompts=("ab", "ab"),
+    resets=3,
+    meanings=("invalidate", "evict"),
+    tiers=("all", "device", "host"),
+    duplicates=1,
+    failures=1,
+    double_frees=1,
+    second_blocks=1,
+)
 
 ON_HOST = (
     *('submit x "ab"', "admit x", "launch", "run w0 compute", "handle output"),

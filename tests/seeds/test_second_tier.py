@@ -5,27 +5,14 @@ the blocks are back on the host.
 """
 
 from tests.seeds import below_host
+from tests.seeds.below_host import AB
 from tests.seeds.driving import Step, Steps, case, given
 
 from kvmodel.contract import Contract
-from kvmodel.scope import Scope
 
 PINNING = Contract("pinning")
 FENCING = Contract("fencing")
 
-AB = Scope(
-    device_blocks=2,
-    host_blocks=1,
-    workers=1,
-    prompts=("ab", "ab"),
-    resets=3,
-    meanings=("invalidate", "evict"),
-    tiers=("all", "device", "host"),
-    duplicates=1,
-    failures=1,
-    double_frees=1,
-    second_blocks=1,
-)
 ON_HOST = given(*below_host.ON_HOST)
 CASCADING = given(*below_host.CASCADING)
 BELOW = (*given(*below_host.REPLACED), Step(below_host.LEAVE_THE_DEVICE, answer=True))

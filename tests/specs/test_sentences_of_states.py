@@ -3,8 +3,6 @@
 Block numbers in the sentences are those of the machine's LRU queues, which begin 0, 1, 2.
 """
 
-from typing import NamedTuple
-
 import pytest
 from tests.seeds.driving import state_after
 from tests.specs.wrong import (
@@ -19,6 +17,7 @@ from tests.specs.wrong import (
     STORED,
     TWO_WORKERS,
     Change,
+    Wrong,
     all_of,
     device_is,
     host_is,
@@ -28,11 +27,9 @@ from tests.specs.wrong import (
     share_is,
 )
 
-from kvmodel import Contract, Scope
 from kvmodel.request import DONE, WAITING, Pins
 from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LIVE, REPORTED, STORE, Job
 from kvspecs.liveness.work_remaining_keeps_the_engine_stepping import stands_still
-from kvspecs.property import Property
 from kvspecs.safety import (
     fence_before_reuse,
     free_means_unowned,
@@ -44,18 +41,6 @@ from kvspecs.safety import (
     published_after_all_copied,
     reads_what_was_written,
 )
-
-
-class Wrong(NamedTuple):
-    """After these commands, with that change: the property says this sentence (None: nothing, it holds)."""
-
-    of: Property
-    contract: Contract
-    scope: Scope
-    commands: tuple[str, ...]
-    change: Change
-    says: str | None
-
 
 SECOND_STORE = Job(1, STORE, -1, (), LIVE, (REPORTED,))
 
@@ -323,11 +308,7 @@ STATES = [
 
 @pytest.mark.parametrize("wrong", STATES, ids=[f"{row.of.name}: {row.says or 'holds'}" for row in STATES])
 def test_of_states(wrong: Wrong) -> None:
-    machine, state = state_after(wrong.contract, wrong.scope, *wrong.commands)
-    judge = wrong.of.on_state
-    assert judge is not None
-    assert judge(machine.setting, state) is None
-    assert judge(machine.setting, wrong.change(state)) == wrong.says
+    assert wrong.judged() == (None, wrong.says)
 
 
 @pytest.mark.parametrize(

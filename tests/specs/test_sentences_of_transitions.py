@@ -1,7 +1,5 @@
 """Each sentence that a property can say of a transition, and what makes it say so: an effect that no sound rule has."""
 
-from typing import NamedTuple
-
 import pytest
 from tests.seeds.driving import state_after
 from tests.specs.wrong import (
@@ -14,7 +12,7 @@ from tests.specs.wrong import (
     RELOAD,
     STORED,
     TWO_WORKERS,
-    Change,
+    WrongStep,
     device_is,
     host_is,
     is_so,
@@ -22,13 +20,11 @@ from tests.specs.wrong import (
     request_is,
 )
 
-from kvmodel import Contract, Scope
+from kvmodel import Scope
 from kvmodel import actions as act
-from kvmodel.actions import Action
 from kvmodel.request import Pins
-from kvmodel.transfer_job import COPIED, LIVE, REPORTED, STORE, Job
+from kvmodel.transfer_job import COPIED, FORGOTTEN, LIVE, LOST, REPORTED, STORE, Job
 from kvspecs.liveness import every_full_block_is_stored_or_refused
-from kvspecs.property import Property
 from kvspecs.safety import (
     dropped_jobs_publish_nothing,
     failed_copies_are_never_published,
@@ -43,23 +39,11 @@ from kvspecs.safety import (
     workers_agree,
 )
 
-
-class WrongStep(NamedTuple):
-    """After these commands an action is taken, and its effect is changed so: the property says this sentence."""
-
-    of: Property
-    contract: Contract
-    scope: Scope
-    commands: tuple[str, ...]
-    action: Action
-    change: Change
-    says: str | None
-
-
 RESET = act.Reset("invalidate", "preempt")
 KEEP = act.Reset("invalidate", "keep")
 CLUMSY = AB._replace(double_frees=1, forgeries=1)
 FAILING_LOAD = RELOAD._replace(partial_failures=1)
+UNOWED = "a completion that no worker owed changed the job table"
 
 STEPS = [
     WrongStep(
@@ -366,14 +350,7 @@ STEPS = [
 
 @pytest.mark.parametrize("wrong", STEPS, ids=[f"{row.of.name}: {row.says or 'holds'}" for row in STEPS])
 def test_of_transitions(wrong: WrongStep) -> None:
-    machine, before = state_after(wrong.contract, wrong.scope, *wrong.commands)
-    machine.check(before, wrong.action)
-    after = machine.step(before, wrong.action)
-    judge = wrong.of.on_step
-    assert judge is not None
-    assert not wrong.of.actions or type(wrong.action).__name__ in wrong.of.actions
-    assert judge(machine.setting, before, wrong.action, after) is None
-    assert judge(machine.setting, before, wrong.action, wrong.change(after)) == wrong.says
+    assert wrong.judged() == (None, wrong.says)
 
 
 def test_a_true_reset_whose_survivor_computes_with_the_old_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,3 +372,24 @@ def test_a_false_reset_without_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judge is not None
     sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
     assert judge(machine.setting, before, RESET, after) == sentence
+
+
+@pytest.mark.parametrize(
+    ("view", "progress", "left", "says"),
+    [
+        pytest.param(FORGOTTEN, LOST, 1, None, id="it was lost: an engine that waited for it drops the job now"),
+        pytest.param(LIVE, LOST, 1, UNOWED, id="the job was live"),
+        pytest.param(FORGOTTEN, COPIED, 1, UNOWED, id="it was not lost"),
+        pytest.param(FORGOTTEN, LOST, 0, UNOWED, id="another job goes with it"),
+    ],
+)
+def test_the_late_report_of_a_job_that_was_given_up(view: int, progress: int, left: int, says: str | None) -> None:
+    """left: jobs that are there afterwards. The machine drops such a job before: only engines come here."""
+    machine, state = state_after(PINNING, AB, *HANDLED)
+    job = state.jobs[0]
+    given_up = job._replace(view=view, progress=(progress,))
+    before = state._replace(jobs=(given_up, job._replace(id=1)))
+    judge = workers_agree.PROPERTY.on_step
+    assert judge is not None
+    after = before._replace(jobs=before.jobs[2 - left :])
+    assert judge(machine.setting, before, act.DuplicateReport(0, 0), after) == says

@@ -1,9 +1,13 @@
 """States and transitions made wrong by hand: reachable ones, with a change that no sound rule makes."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+from tests.seeds.driving import state_after
 
 from kvmodel import Contract, Scope, State
+from kvmodel.actions import Action
+from kvspecs.property import Broken, Property
 
 PINNING, FENCING = Contract("pinning"), Contract("fencing")
 AB = Scope(device_blocks=3, host_blocks=3, workers=1, prompts=("ab", "ab"), resets=3, duplicates=3, losses=1)
@@ -21,6 +25,47 @@ Y_SERVED = (
 LOADING = (*STORED, "finish x", *Y_SERVED, 'submit z "ab"', "admit z", "launch")
 
 Change = Callable[[State], State]
+
+
+class Wrong(NamedTuple):
+    """After these commands, with that change: the property says this sentence (None: nothing, it holds)."""
+
+    of: Property
+    contract: Contract
+    scope: Scope
+    commands: tuple[str, ...]
+    change: Change
+    says: str | None
+
+    def judged(self) -> tuple[Broken, Broken]:
+        """What the property says of the state that the commands lead to, and of the changed one."""
+        machine, state = state_after(self.contract, self.scope, *self.commands)
+        judge = self.of.on_state
+        assert judge is not None
+        return judge(machine.setting, state), judge(machine.setting, self.change(state))
+
+
+class WrongStep(NamedTuple):
+    """After these commands an action is taken, and its effect is changed so: the property says this sentence."""
+
+    of: Property
+    contract: Contract
+    scope: Scope
+    commands: tuple[str, ...]
+    action: Action
+    change: Change
+    says: str | None
+
+    def judged(self) -> tuple[Broken, Broken]:
+        """What the property says of the action, which is legal, as it is and with the changed effect."""
+        machine, before = state_after(self.contract, self.scope, *self.commands)
+        machine.check(before, self.action)
+        after = machine.step(before, self.action)
+        judge = self.of.on_step
+        assert judge is not None
+        assert not self.of.actions or type(self.action).__name__ in self.of.actions
+        setting = machine.setting
+        return judge(setting, before, self.action, after), judge(setting, before, self.action, self.change(after))
 
 
 def job_is(**fields: Any) -> Change:
@@ -52,6 +97,10 @@ def device_is(**fields: Any) -> Change:
 
 def host_is(**fields: Any) -> Change:
     return lambda state: state._replace(host=state.host._replace(**fields))
+
+
+def second_is(**fields: Any) -> Change:
+    return lambda state: state._replace(second=state.second._replace(**fields))
 
 
 def is_so(**fields: Any) -> Change:
