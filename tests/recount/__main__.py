@@ -1,13 +1,15 @@
 """Counts states and transitions twice, by rumur in a Murphi model and by kvproof's search, and prints both.
 
-python -m tests.recount            the scopes of SCOPES, both disciplines; exit 1 if one number differs
+python -m tests.recount            the scopes of SCOPES, both disciplines
 python -m tests.recount SCOPE ...  these scopes alone, such as s3,host=3
+
+It ends with 1 if one number differs, with 2 if they cannot be counted.
 """
 
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
@@ -73,20 +75,30 @@ def rows(names: Sequence[str]) -> Iterator[Row]:
 def main(names: Sequence[str]) -> int:
     missing = missing_tools()
     if missing:
-        print(f"not installed: {' and '.join(missing)}; on Debian: apt-get install {' '.join(missing)}")
-        return 2
+        return refused(f"not installed: {' and '.join(missing)}; on Debian: apt-get install {' '.join(missing)}")
     try:
         for name in names:
             if why := refusal_of(parse_scope(name)[1]):
-                print(f"scope {name!r:.80} cannot be recounted: {why}")
-                return 2
+                return refused(f"scope {name!r:.80} cannot be recounted: {why}")
     except BadScope as error:
-        print(error)
-        return 2
+        return refused(str(error))
+    try:
+        return printed(rows(names or SCOPES))
+    except NotCounted as error:
+        return refused(str(error))
+
+
+def refused(sentence: str) -> int:
+    print(f"recount: {sentence}", file=sys.stderr)
+    return 2
+
+
+def printed(rows: Iterable[Row]) -> int:
+    """Print each as it is counted, and answer the exit status."""
     differ = 0
     began = time.monotonic()
     print(f"{'discipline':10}  {'scope':30}  {'contents':8}  {'rumur':>19}  {'kvproof':>19}")
-    for row in rows(names or SCOPES):
+    for row in rows:
         differ += not row.agrees
         pairs = [f"{states:,}/{transitions:,}" for states, transitions in (row.murphi, row.kvproof)]
         verdict = "" if row.agrees else "  DIFFERENT"

@@ -1,5 +1,7 @@
 """Two programs, two languages, one number: the machine counted by rumur in Murphi and by kvproof's search."""
 
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,10 +11,31 @@ from kvproof.scopes import SCOPES
 from tests.recount import __main__ as recount
 from tests.recount.model import NotCounted, missing_tools, recounted, source_of
 
-MISSING = missing_tools()
-needs_tools = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (Debian packages)")
-
 LIVE, ALL = True, False
+
+
+def need(missing: Sequence[str], required: bool) -> None:
+    """Skip, or fail where they must be there, as in CI."""
+    if missing and required:
+        pytest.fail(f"KVPROOF_REQUIRE_RUMUR is set, and there is no {' and no '.join(missing)} (Debian packages)")
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)} (Debian packages)")
+
+
+@pytest.fixture
+def tools() -> None:
+    need(missing_tools(), bool(os.environ.get("KVPROOF_REQUIRE_RUMUR")))
+
+
+needs_tools = pytest.mark.usefixtures("tools")
+
+
+def test_a_missing_tool_is_skipped_at_the_desk_and_an_error_where_it_is_required() -> None:
+    need([], required=True)
+    with pytest.raises(pytest.skip.Exception, match="not installed: rumur"):
+        need(["rumur"], required=False)
+    with pytest.raises(pytest.fail.Exception, match="there is no rumur and no gcc"):
+        need(["rumur", "gcc"], required=True)
 
 
 @needs_tools
@@ -59,7 +82,20 @@ def test_a_difference_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_what_the_model_lacks_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(recount, "missing_tools", list)
     assert recount.main(["s1,lookups=yes"]) == 2
-    assert "the Murphi model has no lookups" in capsys.readouterr().out
+    assert "the Murphi model has no lookups" in capsys.readouterr().err
     monkeypatch.setattr(recount, "missing_tools", lambda: ["rumur"])
     assert recount.main(["s1"]) == 2
-    assert "not installed: rumur" in capsys.readouterr().out
+    assert "not installed: rumur" in capsys.readouterr().err
+
+
+def test_what_is_not_counted_to_the_end_is_no_difference(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(names: Sequence[str]) -> Iterator[recount.Row]:
+        yield recount.Row("pinning", "s1", LIVE, (206, 531), (206, 531))
+        raise NotCounted("gcc failed: no space left")
+
+    monkeypatch.setattr(recount, "missing_tools", list)
+    monkeypatch.setattr(recount, "rows", broken)
+    assert recount.main([]) == 2
+    assert capsys.readouterr().err == "recount: gcc failed: no space left\n"
