@@ -101,8 +101,18 @@ def test_the_action_fails_as_kvproof_does_and_says_the_verdict(tmp_path: Path) -
     assert ran(tmp_path, TARGET=target, ARGUMENTS="--scope s1", KNOWN="known.txt").returncode == 0
     assert (tmp_path / "output").read_text() == "verdict=PASSED\n"
     assert ran(tmp_path, TARGET=target, ARGUMENTS="--scope s1", BUDGET="1ms").returncode == 3
+
+
+def test_arguments_may_stand_on_several_lines(tmp_path: Path) -> None:
+    target = written(tmp_path, perform="raise OSError('disk full')")
+    assert ran(tmp_path, TARGET=target, ARGUMENTS="--scope s1\n--budget 1ms\n").returncode == 3
+
+
+def test_what_cannot_begin_is_not_executed_and_has_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / "kvproof.json").write_text('{"verdict": "PROVED"}')
     assert ran(tmp_path, TARGET="$(touch injected)", ARGUMENTS="`touch injected`").returncode == 2
     assert not (tmp_path / "injected").exists()
+    assert not (tmp_path / "output").exists()
 
 
 def test_the_hook_runs_kvproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
