@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.__main__ import asked_of, said, table
-from tests.mutants.judging import CONTROL_PLANE, PREDICATES, Judged
+from tests.mutants.judging import CONTROL_PLANE, PREDICATES, ROOT, Judged
 from tests.mutants.mutant import Mutant
 from tests.mutants.survivors import BadEntry, Known, account, as_toml, known, scores
 
@@ -95,6 +95,24 @@ def test_a_bad_entry_is_refused(tmp_path: Path, equivalent: str, waiting: str, s
 
 def test_the_files_of_this_repository_can_be_read() -> None:
     known()
+
+
+def test_no_module_of_the_control_plane_is_left_out() -> None:
+    """But for interfaces and plain data."""
+    source = ROOT / "impl"
+    modules = {path.relative_to(source).as_posix() for path in source.glob("kvoffload/**/*.py")}
+    bytes_and_devices = {name for name in modules if name.startswith("kvoffload/devices/")} | {
+        "kvoffload/kv_tensors.py"
+    }
+    plain = {
+        f"kvoffload/{name}.py" for name in ("connector", "errors", "ids", "operations", "statistics", "step_report")
+    }
+    mutated = {
+        path.relative_to(source).as_posix() for pattern in CONTROL_PLANE.mutated for path in source.glob(pattern)
+    }
+    left_out = modules - bytes_and_devices - plain - mutated
+    assert {name for name in left_out if not name.endswith("__init__.py")} == set()
+    assert not mutated & (bytes_and_devices | plain)
 
 
 def test_files_belong_to_the_suite_that_mutates_them() -> None:
