@@ -25,6 +25,11 @@ def test_the_table_of_kinds_is_that_of_the_kill_matrix() -> None:
     assert "\n".join(lines) in (ROOT / "README.md").read_text()
 
 
+def test_the_most_that_a_kill_takes_is_that_of_the_kill_matrix() -> None:
+    most = max(kill.seconds for (_, engine), (kill, _) in kept.read().items() if engine == kept.EXHAUSTIVE)
+    assert f"(the most is {most:.1f} s)" in (ROOT / "README.md").read_text()
+
+
 def test_the_numbers_of_bugs_are_those_of_the_bank() -> None:
     reports = [report for bug in BANK if (report := report_of(bug)) is not None]
     said = " ".join((ROOT / "README.md").read_text().split())
