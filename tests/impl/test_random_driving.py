@@ -4,49 +4,25 @@ Then the environment becomes kind, and everything must come to an end: no reques
 """
 
 import random
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.impl.owners import owners
 
 from kvoffload.config import Discipline, OutputFrom, StoreMode
-from kvoffload.engine import Engine
 from kvoffload.operations import Content, Tier
 from kvoffload.request import Phase
-from kvoffload.transfer_job import Direction, JobState
 
 Make = Callable[..., Any]
 
 PROMPTS = ["ab", "abc", "ad", "x", "xy", "abce", "q"]
 
 
-def owned(engine: Engine) -> tuple[Counter[int], Counter[int]]:
-    """References on device and host blocks, counted from those who hold them."""
-    device: Counter[int] = Counter()
-    host: Counter[int] = Counter()
-    for request in engine.requests.values():
-        device.update(request.table)
-        if request.pins is not None:
-            device.update(request.pins.device)
-            host.update(request.pins.host)
-    for step in engine.scheduler.pipeline:
-        for share in step.shares.values():
-            if share.left:
-                device.update(share.blocks)
-    for job in engine.jobs.values():
-        if job.state is not JobState.FORGOTTEN:
-            store = job.direction is Direction.STORE
-            host.update([pair.destination if store else pair.source for pair in job.pairs])
-            if engine.config.discipline == "pinning":
-                device.update([pair.source if store else pair.destination for pair in job.pairs])
-    return device, host
-
-
 def check(s: Any) -> None:
     engine = s.engine
-    for pool, owners in zip((engine.device_pool, engine.host_pool), owned(engine), strict=True):
-        assert pool.counts == [owners[block] for block in range(pool.size)]
+    for pool, held in zip((engine.device_pool, engine.host_pool), owners(engine), strict=True):
+        assert pool.counts == [held[block] for block in range(pool.size)]
         free = list(pool.free_blocks())
         assert sorted(free) == [block for block in range(pool.size) if not pool.counts[block]]
         assert len(free) == pool.free

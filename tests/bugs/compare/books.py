@@ -9,7 +9,7 @@ from kvoffload.engine import Engine
 from kvoffload.ids import NO_BLOCK, Key
 from kvoffload.operations import Content, Tier
 from kvoffload.request import Phase
-from kvoffload.transfer_job import JobState
+from tests.impl.owners import owners
 
 
 class Index:
@@ -38,7 +38,7 @@ def check(engine: Engine, device: Ledger, index: Index) -> None:
     """Raises AssertionError for the first thing that does not hold."""
     for pool in (engine.device_pool, engine.host_pool):
         _check_pool(pool)
-    of_device, of_host = _owners(engine)
+    of_device, of_host = owners(engine)
     assert of_device == Counter({b: n for b, n in enumerate(engine.device_pool.counts) if n}), "device owners"
     assert of_host == Counter({b: n for b, n in enumerate(engine.host_pool.counts) if n}), "host owners"
     assert not device.misreads, "a compute read what was not there"
@@ -58,24 +58,6 @@ def _check_pool(pool: BlockPool) -> None:
     assert len(free) == pool.free, "length of the free queue"
     keys = {key: block for block, key in enumerate(pool.cache.keys) if key}
     assert keys == pool.cache.blocks, "index"
-
-
-def _owners(engine: Engine) -> tuple[Counter[int], Counter[int]]:
-    device: Counter[int] = Counter()
-    host: Counter[int] = Counter()
-    for request in engine.requests.values():
-        device.update(request.held)
-        if request.pins is not None:
-            device.update(request.pins.device)
-            host.update(request.pins.host)
-    for step in engine.scheduler.pipeline:
-        for share in step.shares.values():
-            device.update([block for block in share.blocks if block != NO_BLOCK] if share.left else ())
-    for job in engine.jobs.values():
-        if job.state is not JobState.FORGOTTEN:
-            host.update(job.host_blocks)
-            device.update(job.device_blocks if engine.config.discipline == "pinning" else ())
-    return device, host
 
 
 def _check_contents(engine: Engine, device: Ledger, tier: Tier, workers: int) -> None:
