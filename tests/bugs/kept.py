@@ -34,8 +34,11 @@ def _slot(kill: Kill) -> tuple[str, str]:
     return kill.id, kill.engine if kill.engine in SAMPLING else EXHAUSTIVE
 
 
-def read() -> dict[tuple[str, str], tuple[Kill, str]]:
-    """By id, and engine or EXHAUSTIVE: what was made of it, and when."""
+Known = dict[tuple[str, str], tuple[Kill, str]]
+"""By id, and engine or EXHAUSTIVE: what was made of it, and when."""
+
+
+def read() -> Known:
     if not FILE.exists():
         return {}
     return {_slot(kill): (kill, on) for kill, on in ((_kill(one), one["date"]) for one in json.loads(FILE.read_text()))}
@@ -68,7 +71,8 @@ def tables() -> str:
     """Every kind, and every bug with what the exhaustive engines and the others made of it."""
     known = read()
     found = [known[name, EXHAUSTIVE][0] for name in ids() if (name, EXHAUSTIVE) in known]
-    return "\n".join([*summary(found), "", *_when(known.values()), "", *_table((*HEAD, *SAMPLING), map(_line, found))])
+    lines = [_line(kill, known) for kill in found]
+    return "\n".join([*summary(found), "", *_when(known.values()), "", *_table((*HEAD, *SAMPLING), lines)])
 
 
 def summary(found: Sequence[Kill]) -> list[str]:
@@ -88,15 +92,14 @@ def _when(kept: Iterable[tuple[Kill, str]]) -> Iterator[str]:
         yield f"* `{engine}`: {killed} of the {len(own)} that it was given, {when}"
 
 
-def _line(kill: Kill) -> tuple[str, ...]:
-    others = [_other(kill.id, engine) for engine in SAMPLING]
+def _line(kill: Kill, known: Known) -> tuple[str, ...]:
+    others = [_other(known.get((kill.id, engine))) for engine in SAMPLING]
     numbers = (str(kill.commands or "-"), str(kill.states or "-"), f"{kill.seconds:.2f}")
     return (kill.id, kill.kind, source_of(kill.id), kill.engine, kill.where, kill.property, *numbers, *others)
 
 
-def _other(name: str, engine: str) -> str:
+def _other(kept: tuple[Kill, str] | None) -> str:
     """What another engine made of it: blank if that was not run."""
-    kept = read().get((name, engine))
     if kept is None:
         return ""
     return kept[0].property or "no"
