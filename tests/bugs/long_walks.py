@@ -2,18 +2,12 @@
 leaves of it.
 
 shrunk(bug, seed)    plants the bug, starts an interpreter that has it, and answers what came of it
-python -m tests.bugs.long_walks ID DISCIPLINE VARIANT SEED    is that interpreter: it prints its answer as JSON
+answered(...)        is what that interpreter does
 """
 
-import json
-import os
 import random
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from kvmodel import Machine, State
@@ -35,7 +29,7 @@ from kvproof.targets.target import opened
 from kvproof.targets.view import View
 from kvproof.targets.wording import command_of
 from tests.bugs.bug import Bug, variant_of
-from tests.bugs.planting import ROOT, plant
+from tests.bugs.interpreter import answer_of, require_planted
 
 PREFIX = 490
 """Commands that go well, and in which nobody ends: it would soon be over."""
@@ -69,20 +63,8 @@ class Shrunk(NamedTuple):
 
 def shrunk(bug: Bug, seed: int) -> Shrunk:
     """Walk into a bug and shrink the walk."""
-    with tempfile.TemporaryDirectory() as folder:
-        plant(bug, Path(folder))
-        paths = [folder, str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.bugs.long_walks", bug.discipline, bug.variant, str(seed)],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-        )
-    if done.returncode:
-        raise RuntimeError(f"the walk into {bug.id} failed:\n{done.stderr}")
-    return Shrunk(*json.loads(done.stdout))
+    call = f"answered({bug.discipline!r}, {bug.variant!r}, {seed})"
+    return Shrunk(*answer_of(bug, "tests.bugs.long_walks", call, LIMIT))
 
 
 def roomier(variant: Variant) -> Variant:
@@ -166,9 +148,10 @@ def walked(variant: Variant, seed: int, wanted: tuple[str, tuple[str, ...]]) -> 
     raise RuntimeError(f"no walk with seed {seed} leads to {wanted} within {TRIES} tries")
 
 
-def main(discipline: str, name: str, seed: str) -> None:
+def answered(discipline: Discipline, name: str, seed: int) -> Shrunk:
     """In the interpreter that has the bug."""
-    variant = variant_of(name, cast(Discipline, discipline))
+    require_planted()
+    variant = variant_of(name, discipline)
     target_class = load("kvoffload", "ledger")
     machine = Machine(variant.contract, variant.scope)
     target: Any = opened(target_class, machine.setting)
@@ -176,7 +159,7 @@ def main(discipline: str, name: str, seed: str) -> None:
     assert found.divergence is not None
     wanted = same(found.divergence)
     wide = roomier(variant)
-    commands = walked(wide, int(seed), wanted)
+    commands = walked(wide, seed, wanted)
 
     def open_at(machine: Machine):
         return lambda: opened(target_class, machine.setting)
@@ -187,12 +170,7 @@ def main(discipline: str, name: str, seed: str) -> None:
     seconds = time.process_time() - began
     again = Shrinking(wide.contract, open_at, small, lambda: False).smallest().attempt
     violations = {same(run.divergence) for run in (whole.run, small.run) if run.divergence is not None}
-    answer = Shrunk(
+    return Shrunk(
         whole.run.done, len(small.plan.commands), len(found.commands), violations == {wanted}, again.plan == small.plan,
         round(seconds, 2),
     )  # fmt: skip
-    print(json.dumps(answer))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
