@@ -6,7 +6,7 @@
 #   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix
 #   make bugs-all   the same, and then the engines that sample, the suite and the proofs on each (hours; nightly)
 #   make bugs-compare   the same under a plain stateful test and a random walk (hours; ARGS: which)
-#   make mutants    mutation testing of the control plane and the predicates, with mutmut (nightly; an hour of CPU)
+#   make mutants    mutation testing of the control plane and the predicates, with mutmut (nightly)
 #   make recount    states and transitions counted again in Murphi (needs Debian's rumur and gcc)
 #   make check-all  the same as check with what is too large for every change (nightly)
 #   make lint types contracts    ruff; mypy and pyright; import-linter

@@ -2,7 +2,7 @@
 survivor that is not known, and writes build/mutants/mutants.json. Fails if there is one, or if a known one is none any
 more.
 
-python -m tests.mutants                  all of them (an hour of CPU)
+python -m tests.mutants                  all of them (for the night)
 python -m tests.mutants FILE ...         some, such as kvoffload/scheduler.py or kvspecs/safety/*.py
 python -m tests.mutants --record FILE ...   also write open.toml anew, for these: survivors that wait for a test
 """
