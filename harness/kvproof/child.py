@@ -7,13 +7,12 @@ import re
 import resource
 import signal
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import IO, NoReturn, TypeVar, cast
+from typing import NoReturn, TypeVar, cast
 
 from kvproof.targets import journal as journals
 from kvproof.targets.journal import Journal
@@ -30,7 +29,7 @@ LAST_WORDS_S = 0.5
 LAST_WORDS_BYTES = 4096
 """How much of what it says is read."""
 
-_WHERE = re.compile(r'File "([^"]*)", line (\d+) in (\S+)')
+_WHERE = re.compile(r'File "([^"]*)", line (\d+) in (\S+)\n')
 _PR_SET_PDEATHSIG = 1
 
 
@@ -44,14 +43,17 @@ def in_child(
     sys.stdout.flush()
     sys.stderr.flush()
     here, there = Pipe(duplex=False)
-    with here, tempfile.TemporaryFile() as words:
+    words, last_words = Pipe(duplex=False)
+    with here, words:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12, where the caller has threads
             process = os.fork()
         if process == 0:
             here.close()
-            _be_child(call, journal, there, words)
+            words.close()
+            _be_child(call, journal, there, last_words)
         there.close()
+        last_words.close()
         child = _Child(process, here, journal, words)
         try:
             return cast("T | Crashed", child.heard(progress))
@@ -69,11 +71,12 @@ def survived(call: Callable[[], T]) -> T | None:
 
 
 class _Child:
-    def __init__(self, process: int, here: Connection, journal: Journal, words: IO[bytes]) -> None:
+    def __init__(self, process: int, here: Connection, journal: Journal, words: Connection) -> None:
         self.process = process
         self.here = here
         self.journal = journal
         self.words = words
+        self.said = b""
         self.status: int | None = None
 
     def heard(self, progress: Callable[[str], None]) -> object:
@@ -119,31 +122,35 @@ class _Child:
     def _asked_where(self) -> tuple[str, str]:
         """Where the process is. It answers even while it is in a call that never returns to Python."""
         os.kill(self.process, signal.SIGUSR1)
-        until = time.monotonic() + LAST_WORDS_S
-        while not self._where()[1] and time.monotonic() < until:
-            time.sleep(TICK_S / 10)
-        return self._where()
+        return self._where(LAST_WORDS_S)
 
-    def _where(self) -> tuple[str, str]:
-        """The place in parentheses, and the function, of the innermost Python code that ran; empty if not known."""
-        self.words.seek(0)
-        found = _WHERE.search(self.words.read(LAST_WORDS_BYTES).decode("utf-8", "replace"))
-        if found is None:
-            return "", ""
+    def _where(self, within_s: float = 0.0) -> tuple[str, str]:
+        """The place in parentheses, and the function, of the innermost Python code that ran; empty if it is not said
+        in time."""
+        until = time.monotonic() + within_s
+        while (found := _WHERE.search(self.said.decode("utf-8", "replace"))) is None:
+            left = LAST_WORDS_BYTES - len(self.said)
+            if not left or not wait([self.words], max(until - time.monotonic(), 0.0)):
+                return "", ""
+            heard = os.read(self.words.fileno(), left)
+            if not heard:
+                return "", ""
+            self.said += heard
         file, line, function = found.groups()
         return f" ({Path(file).name}:{line})", function
 
 
 def _be_child(
-    call: Callable[[Callable[[str], None]], object], journal: Journal, there: Connection, words: IO[bytes]
+    call: Callable[[Callable[[str], None]], object], journal: Journal, there: Connection, words: Connection
 ) -> NoReturn:
     try:
         os.setsid()  # a target that ends its whole process group ends no more than itself
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        faulthandler.enable(file=words, all_threads=False)
-        faulthandler.register(signal.SIGUSR1, file=words, all_threads=False)
+        os.set_blocking(words.fileno(), False)  # what does not fit is left unsaid
+        faulthandler.enable(file=words.fileno(), all_threads=False)
+        faulthandler.register(signal.SIGUSR1, file=words.fileno(), all_threads=False)
         journals.keep(journal)
         _answer(there, call)
         sys.stdout.flush()
