@@ -157,6 +157,12 @@ def changed(path: str, value: object) -> bytes:
     return json.dumps(data).encode()
 
 
+def test_a_key_that_comes_twice_is_found_among_many_in_linear_time() -> None:
+    names = [f'"k{number}":0' for number in (*range(300_000), 299_999)]
+    with pytest.raises(BadTrace, match="a record has 'k299999' twice"):
+        itf.from_bytes(f"{{{','.join(names)}}}".encode(), "it")
+
+
 ABOUT = "#meta/kvproof"
 
 

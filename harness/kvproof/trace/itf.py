@@ -7,6 +7,7 @@ so other tools may add them. Files come from other people: everything about them
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from itertools import accumulate
 from pathlib import Path
@@ -139,8 +140,7 @@ def from_bytes(content: bytes, name: str) -> Trace:
 def _record_of_distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for number, key in enumerate(keys) if key in keys[:number])
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise ValueError(f"a record has {twice!r:.40} twice")
     return record
 
