@@ -129,15 +129,20 @@ class _Conforming:
         """What is wrong, as the text of an error; empty: nothing. Raises CutShort, and SkipTest where the session
         replays a failure of another target."""
         wanted = session.replay if session is not None else None
-        for identifier, trace in self._kept():
-            if wanted is None or identifier.startswith(wanted):
-                result = self._replayed(trace)
-                if result.failure is not None:
-                    return f"\n{self._kept_text(result.failure, identifier)}"
+        kept = [(name, trace) for name, trace in self._kept() if wanted is None or name.startswith(wanted)]
+        for identifier, trace in kept:
+            result = self._replayed(trace)
+            if result.failure is not None:
+                return f"\n{self._kept_text(result.failure, identifier)}"
+            if result.verdict is Verdict.ERROR:
+                unjudged = f"kept failure {identifier} cannot be replayed: {result.detail}"
                 if wanted is not None:
-                    return ""
-        if wanted is not None:
+                    raise RuntimeError(unjudged)
+                warnings.warn(unjudged, stacklevel=2)
+        if wanted is not None and not kept:
             raise SkipTest(f"no failure {wanted} of {self.name} is kept")
+        if wanted is not None:
+            return ""
         result = self._run(self.job, lambda progress: self._searched(chosen, progress))
         if result.verdict is Verdict.UNDETERMINED:
             raise CutShort(result.detail)

@@ -93,6 +93,20 @@ def test_a_failure_is_kept_tried_first_replayed_and_fixed(tmp_path: Path) -> Non
     assert ran(tmp_path, str(kept / "test_repro.py")).returncode == 0
 
 
+def test_a_kept_failure_that_cannot_be_replayed_any_more_is_not_green(tmp_path: Path) -> None:
+    written(tmp_path)
+    ran(tmp_path)
+    (kept,) = (tmp_path / ".kvproof/failures").iterdir()
+    written(tmp_path, defect="pass")
+    engine = tmp_path / "engine.py"
+    engine.write_text(engine.read_text() + '\nEngine.verbs = frozenset({"submit", "schedule", "run"})\n')
+    says = f"kept failure {kept.name} cannot be replayed: target engine.py:Engine takes no handle_output"
+    replayed = ran(tmp_path, "--kvproof-replay", kept.name)
+    assert (replayed.returncode, says in replayed.stdout) == (1, True)
+    searched = ran(tmp_path)
+    assert (searched.returncode, f"UserWarning: {says}" in searched.stdout) == (0, True)
+
+
 def test_under_xdist_it_is_the_same(tmp_path: Path) -> None:
     written(tmp_path)
     done = ran(tmp_path, "-n", "2")
