@@ -199,6 +199,20 @@ def test_what_breaks_after_an_excluded_fault_is_about_robustness() -> None:
     assert run(fuzz, job(Fragile, "fuzz")).verdict is Verdict.PASSED
 
 
+class NeverFaulty(Fragile):
+    """Declares faults, and offers none."""
+
+    def faults(self) -> list[Command]:
+        return []
+
+
+def test_a_fault_that_no_walk_had_is_not_survived() -> None:
+    found = run(robustness, job(NeverFaulty, "robustness", fault="lose_report", commands=300))
+    assert (found.verdict, exit_status([found])) == (Verdict.UNDETERMINED, 3)
+    assert found.detail.endswith("0 of them with a fault: nothing is known of lose_report, which the target declares "
+                                 "and never offered")  # fmt: skip
+
+
 def test_what_breaks_without_the_fault_too_is_left_to_fuzz() -> None:
     found = run(robustness, job(Both, "robustness", fault="lose_report", commands=600))
     assert (found.verdict, found.failure) == (Verdict.PASSED, None)

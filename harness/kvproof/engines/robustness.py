@@ -35,8 +35,8 @@ class Opened(NamedTuple):
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
-    """PASSED if nothing breaks after any fault of the job's option `fault`; else FRAGILE, with the failure that came
-    most often, and all of them by their ids in the detail."""
+    """PASSED if nothing breaks after any fault of the job's option `fault`; FRAGILE, with the failure that came most
+    often, and all of them by their ids in the detail; UNDETERMINED if no walk had the fault."""
     started = time.monotonic()
     planned, fault = job.options.get("commands", COMMANDS), job.options["fault"]
     assert isinstance(planned, int)
@@ -68,6 +68,9 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         times[key] += 1
     counts = {"commands": performed, "planned_commands": planned}
     amounts = f"{performed:,} commands in {walked:,} walks, {faulted:,} of them with a fault"
+    if not faulted:
+        detail = f"{amounts}: nothing is known of {fault}, which the target declares and never offered"
+        return job.result(Verdict.UNDETERMINED, time.monotonic() - started, detail=detail, counts=counts)
     if not found:
         return job.result(Verdict.PASSED, time.monotonic() - started, detail=amounts, counts=counts)
     most = times.most_common()
