@@ -6,6 +6,26 @@ from typing import Any
 from kvmodel.errors import BadScope
 from kvmodel.scope import Scope, validated
 
+_FUZZ = Scope(
+    device_blocks=5,
+    host_blocks=5,
+    workers=2,
+    prompts=("abc", "xyz", "ab", "abd", "abc", "xyz", "x", "abc", "abd", "xyz", "abc", "xy"),
+    decode=1,
+    resets=3,
+    meanings=("invalidate", "evict"),
+    survivors=True,
+    lookups=True,
+    stops=True,
+    duplicates=3,
+    losses=1,
+    forgeries=2,
+    double_frees=2,
+    failures=2,
+    partial_failures=1,
+    expiries=2,
+)
+
 SCOPES: Mapping[str, Scope] = {
     "s1": Scope(device_blocks=2, host_blocks=1, workers=1, prompts=("ab",)),
     "s2": Scope(device_blocks=2, host_blocks=1, workers=2, prompts=("ab",)),
@@ -22,25 +42,7 @@ SCOPES: Mapping[str, Scope] = {
         survivors=True,
         tiers=("all", "device", "host"),
     ),
-    "fuzz": Scope(
-        device_blocks=5,
-        host_blocks=5,
-        workers=2,
-        prompts=("abc", "xyz", "ab", "abd", "abc", "xyz", "x", "abc", "abd", "xyz", "abc", "xy"),
-        decode=1,
-        resets=3,
-        meanings=("invalidate", "evict"),
-        survivors=True,
-        lookups=True,
-        stops=True,
-        duplicates=3,
-        losses=1,
-        forgeries=2,
-        double_frees=2,
-        failures=2,
-        partial_failures=1,
-        expiries=2,
-    ),
+    "fuzz": _FUZZ,
     "repeats": Scope(
         device_blocks=5,
         host_blocks=4,
@@ -68,24 +70,8 @@ SCOPES: Mapping[str, Scope] = {
         repeats=True,
         window=2,
     ),
-    "cascades": Scope(
-        device_blocks=5,
-        host_blocks=3,
-        workers=2,
-        prompts=("abc", "xyz", "ab", "abd", "abc", "xyz", "x", "abc", "abd", "xyz", "abc", "xy"),
-        decode=1,
-        resets=3,
-        meanings=("invalidate", "evict"),
-        survivors=True,
-        tiers=("all", "device", "host"),
-        lookups=True,
-        stops=True,
-        duplicates=3,
-        losses=1,
-        failures=2,
-        partial_failures=1,
-        expiries=2,
-        second_blocks=4,
+    "cascades": _FUZZ._replace(
+        host_blocks=3, second_blocks=4, tiers=("all", "device", "host"), forgeries=0, double_frees=0
     ),
     "s7": Scope(device_blocks=4, host_blocks=3, workers=2, prompts=("ab", "ac"), resets=2),
 }
