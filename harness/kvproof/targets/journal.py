@@ -16,7 +16,7 @@ from kvmodel.setting import Setting
 from kvproof.targets.command import Command
 
 BYTES = 4 * 1024 * 1024
-"""What a journal holds: some 60,000 commands of one run. It begins anew with each target that is opened."""
+"""What a journal holds: at least 60,000 commands of one run. It begins anew with each target that is opened."""
 
 SLACK_S = 1.0
 """So much later than a call is interrupted from inside, its process is ended from outside."""
