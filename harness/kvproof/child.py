@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import NoReturn, TypeVar, cast
@@ -98,8 +99,10 @@ class _Child:
                 return self._death()
 
     def end(self) -> None:
-        """End the process if it still runs."""
+        """End the process if it still runs, and what it has started in its group."""
         if not self._has_ended():
+            with suppress(ProcessLookupError):  # it has not come to have a group yet
+                os.killpg(self.process, signal.SIGKILL)
             os.kill(self.process, signal.SIGKILL)
             os.waitpid(self.process, 0)
 

@@ -1,7 +1,12 @@
 """A target that ends its process, or cannot be interrupted, is a violation with the trace that led there."""
 
 import dataclasses
+import os
 import re
+import subprocess
+from collections.abc import Callable
+from itertools import count
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pytest
@@ -9,11 +14,15 @@ from tests.harness.changed_file import job, written
 
 from kvmodel.contract import Contract
 from kvproof import reproduce
+from kvproof.child import in_child
 from kvproof.failure import Failure
 from kvproof.reproduction import Reproduced
 from kvproof.runner import run_jobs
 from kvproof.scopes import SCOPES
+from kvproof.targets import journal
 from kvproof.targets.command import Command
+from kvproof.targets.journal import Journal
+from kvproof.targets.outcome import Crashed
 from kvproof.trace import itf
 from kvproof.trace.trace import Trace
 from kvproof.verdict import Verdict
@@ -109,6 +118,22 @@ def test_a_death_on_the_command_line(folder: Path, cli) -> None:
 
     written(folder)
     assert "FIXED" in cli("replay", kept.name, "--target", target).out
+
+
+def test_what_a_hung_target_has_started_ends_with_it() -> None:
+    held, given = os.pipe()
+
+    def hangs(progress: Callable[[str], None]) -> None:
+        subprocess.Popen(["sleep", "600"], pass_fds=(given,))
+        journal.calling(0.1)
+        sum(count())
+
+    death = in_child(hangs, Journal(), lambda words: None)
+    os.close(given)
+    assert isinstance(death, Crashed)
+    assert (death.error, death.function) == ("Hang", "hangs")
+    assert wait([held], 30.0), "whoever holds the other end still runs"
+    os.close(held)
 
 
 def test_what_is_beyond_reach_is_cut_short_by_the_budget(tmp_path: Path) -> None:
