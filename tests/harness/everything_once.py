@@ -132,6 +132,7 @@ def main() -> None:
     run("prove", "", "pinning", "s1", actions=("Grow", "Wake"))
     run("search", f"{watched}:Sound", "fencing", "s1", length=6)
     run("fuzz", f"{watched}:Dies", "fencing", "s1", watched=COMMANDS)
+    run("robustness", f"{watched}:Fragile", "fencing", "s1", fault="duplicate_report")
     for name in ("replay", "shrink", "tell"):
         run(name, f"{BROKEN}:AlwaysFalse", "pinning", "s1", trace=_trace())
     print(json.dumps(said, indent=1))
