@@ -1,4 +1,4 @@
-"""The same seed does the same, step by step: in two processes that hash differently, every engine that draws or searches, but soak."""
+"""The same seed does the same, step by step: in two processes that hash differently, all engines but two."""
 
 import json
 import os

@@ -17,6 +17,7 @@ from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import Explained, explain
 from kvproof.targets.judging import between
 from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
+from kvproof.targets.side_by_side import sides
 from kvproof.targets.view import JobView, View, expected
 
 SCOPE = SCOPES["s1"]._replace(duplicates=1, forgeries=1, double_frees=1)
@@ -466,3 +467,10 @@ def test_a_job_that_the_scheduler_sees_otherwise_is_named(change: Callable[[JobV
     view = view._replace(jobs=tuple(map(change, view.jobs)))
     found = naming.difference(machine, state, None, None, state, view, "jobs")
     assert found.sentence == sentence
+
+
+def test_the_owner_of_a_block_is_called_as_its_request_is_everywhere() -> None:
+    machine = Machine(Contract("pinning"), SCOPES["s3"])
+    state = machine.step(machine.step(machine.initial(), act.Submit(1)), act.Admit(1))
+    contract, target = sides(machine, state, expected(state)._replace(device_refs=(0, 1, 0)))
+    assert (contract[0], target[0]) == ("d0 references 1: y", "d0 references 0: y")

@@ -1,6 +1,5 @@
 """A picture of one state: a cell for each request, block, job and stream, in the words of reports."""
 
-import re
 from collections.abc import Iterator
 
 from kvmodel import Machine, State
@@ -11,9 +10,7 @@ from kvmodel.streams import STREAMS, runnable
 from kvmodel.transfer_job import CASCADE, DIRECTIONS, FORGOTTEN, LAUNCHED, PROGRESS, VIEWS, Job
 from kvproof.report.story import Cell, Lane
 from kvproof.targets.command import request_name
-from kvproof.targets.side_by_side import content_in_words, pairs_in_words, request_in_words
-
-_NUMBERED = re.compile(r"request (\d+)")
+from kvproof.targets.side_by_side import content_in_words, owner_in_words, pairs_in_words, request_in_words
 
 
 def lanes_of(machine: Machine, states: list[State]) -> tuple[Lane, ...]:
@@ -45,11 +42,6 @@ def _requests(state: State) -> Iterator[tuple[str, Cell]]:
         if request.jobs:
             words.append("waits for " + ", ".join(f"job {job}" for job in request.jobs))
         yield request_name(number), Cell(" ".join(words), phase.lower(), request_in_words(number, request))
-
-
-def owner_in_words(name: str) -> str:
-    """An owner as reports call it: `request 0` is x."""
-    return _NUMBERED.sub(lambda found: request_name(int(found.group(1))), name)
 
 
 def _blocks(machine: Machine, state: State) -> Iterator[tuple[str, Cell]]:

@@ -1,5 +1,7 @@
 """What the contract has beside what the target has, line by line, in the field's words."""
 
+import re
+
 from kvmodel import Action, Machine, State
 from kvmodel import actions as act
 from kvmodel.block_pool import HOLE, Pool
@@ -11,6 +13,8 @@ from kvmodel.streams import STREAMS
 from kvmodel.transfer_job import CASCADE, DIRECTIONS, FORGOTTEN, PROMOTION, REPORTED, TIERS_OF, VIEWS, Job, Pair
 from kvproof.targets.command import request_name
 from kvproof.targets.view import TIERS, JobView, ShareView, View, expected
+
+_NUMBERED = re.compile(r"request (\d+)")
 
 
 def as_state(after: State, view: View) -> State | None:
@@ -128,10 +132,15 @@ def content_in_words(content: int, names: tuple[str, ...]) -> str:
     return content_words(content, names) if abs(content) <= len(names) else "TORN"
 
 
+def owner_in_words(name: str) -> str:
+    """An owner as reports call it: `request 0` is x."""
+    return _NUMBERED.sub(lambda found: request_name(int(found.group(1))), name)
+
+
 def _block(machine: Machine, state: State, tier: str, block: int) -> str:
     pool = pool_of(state, tier)
     names = [
-        name.replace("request ", "").replace("0", "x") if name.startswith("request 0") else name
+        owner_in_words(name)
         for name, holding in owners(machine.setting.contract, state)
         for held in holding.of(tier)
         if held == block
