@@ -305,8 +305,9 @@ def _without_resets(base: Variant) -> Variant:
 
 
 def _lighter_alone(base: Variant, mode: str) -> Variant:
-    """Under fencing two modes alone have as many states as all others together: two resets are taken without client
-    preemptions and aborts, pressure without resets. Whole they are in their pairs with `evict`."""
+    """Under fencing two of the 24 modes have 43% of the states (of s1: 17,708 of 41,061): two resets are taken without
+    client preemptions and aborts, pressure without resets. With one worker both are whole in their pairs with `evict`,
+    with several pressure alone is: `_lighter` makes all pairs of two resets lighter there."""
     if base.contract.pins:
         return base
     if mode == "resets":
