@@ -1,6 +1,7 @@
 """A log is explained line by line, or the first line that the contract does not allow is told."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from kvmodel.request import WAITING
 from kvproof.log.follow import Follower, Stuck
 from kvproof.log.lines import Lines
 from kvproof.log.telling import told
+from kvproof.targets import side_by_side
 from tests.log.a_log import HEADER, Line, lines, written
 
 
@@ -45,7 +47,7 @@ CHANGES: dict[str, tuple[int, list[str], object, str, int]] = {
     "a reset that lets go of a block under a store": (
         4, ["seen", "device_refs"], [0, 0, 0], "owners-account-for-references", 6,
     ),
-    "a completion that is not forgotten": (
+    "a job that is there after its last completion": (
         5, ["seen", "jobs"], {"0": {"state": "ABANDONED"}}, "reset-converges", 7,
     ),
     "a publication while a worker still writes the block": (
@@ -97,6 +99,25 @@ def test_where_every_run_is_recorded_none_is_inferred(tmp_path: Path) -> None:
     assert stuck is not None
     assert stuck.entry.number == 4  # the output of a step that no worker has computed
     assert explained == 2
+
+
+def test_of_a_large_pool_no_more_is_put_in_words_than_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = 1_000
+    changed = lines()
+    changed[1]["seen"] = {"device_refs": [7] * blocks}
+    header = {**HEADER, "sizes": {"device_blocks": blocks, "host_blocks": 2, "workers": 2}}
+    in_words: list[int] = []
+    original = side_by_side._block
+
+    def counted(*arguments: Any) -> str:
+        in_words.append(arguments[-1])
+        return original(*arguments)
+
+    monkeypatch.setattr(side_by_side, "_block", counted)
+    _, stuck, _ = followed(written(tmp_path, changed, header))
+    assert stuck is not None
+    assert len(stuck.divergence.contract_lines) == len(stuck.divergence.target_lines) == 12
+    assert set(in_words) == set(range(12))
 
 
 def test_a_place_is_used_again_once_its_request_has_ended(tmp_path: Path) -> None:

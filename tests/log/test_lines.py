@@ -70,6 +70,10 @@ BAD_LINES: dict[str, tuple[Line, str]] = {
     "seen": ({"do": {"verb": "schedule"}, "seen": {"weather": 1}}, "has 'weather' in seen"),
     "key": ({"do": {"verb": "schedule"}, "seen": {"host_keys": ["nobody's"]}}, "which no request of the log has"),
     "job": ({"do": {"verb": "schedule"}, "seen": {"jobs": {"one": {}}}}, "has job 'one', and job ids are numbers"),
+    "a name that steers": (
+        {"do": {"verb": "schedule"}, "seen": {"requests": {"\x1b[2J\n": 3}}},
+        r"has no record where request '\x1b[2J\n' belongs",
+    ),
     "report_all": ({"do": {"verb": "report_all", "worker": 0}}, "which says nothing in a log without runs"),
 }
 
@@ -95,7 +99,12 @@ def test_more_requests_at_once_than_there_are_places(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"\n", "is empty"),
         (b"\xff\xfe", "line 1, is not UTF-8 text"),
-        (b"[" * 100_000, "line 1, is not JSON"),
+        (b"[" * 100_000, "line 1, is nested 100,000 deep"),
+        (b"[" * 33 + b"]" * 33, "line 1, is nested 33 deep, and a log never more than 32"),
+        (
+            json.dumps(HEADER)[:-1].encode() + b', "engine": "other"}\n',
+            "line 1, is not JSON: a record has 'engine' twice",
+        ),
         (b"[1]", "line 1, has no record where the line belongs"),
         (b'{"kvproof_log": NaN}', "line 1, is not JSON: NaN is not JSON"),
         (b" " * (MAX_LINE + 1), "line 1, is longer than 1,048,576 bytes"),
@@ -106,6 +115,35 @@ def test_a_file_that_is_no_log(tmp_path: Path, content: bytes, sentence: str) ->
     path = tmp_path / "engine.log"
     path.write_bytes(content)
     assert sentence in refused(path)
+
+
+def test_a_field_is_the_same_however_its_name_is_written(tmp_path: Path) -> None:
+    path = written(tmp_path, lines())
+    path.write_text(path.read_text().replace('"keys"', '"\\u006beys"'))
+    follow(path)
+
+
+def test_a_log_that_grows_while_it_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, lines())
+    log = Lines(path)
+    follower = Follower(str(path), log.header, log.submitted_keys())
+    with path.open("a") as file:
+        file.write(json.dumps({"do": {"verb": "submit", "request": "late"}, "keys": ["new"]}) + "\n")
+    *before, late = log
+    assert [follower.take(entry) for entry in before] == [None] * 8
+    with pytest.raises(BadLog, match="line 10, has key 'new', which was not in it when it was first read"):
+        follower.take(late)
+
+
+@pytest.mark.parametrize(("bound", "most"), [("MAX_DISTINCT_KEYS", 9), ("MAX_NAMES", 38)])
+def test_what_is_kept_of_a_log_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
+) -> None:
+    many: list[Line] = [{"do": {"verb": "submit", "request": f"q{n}"}, "keys": [f"k{n}", "all"]} for n in range(9)]
+    monkeypatch.setattr(f"kvproof.log.lines.{bound}", most)
+    assert "line 10, has a key too many" in refused(written(tmp_path, many))
+    monkeypatch.setattr(f"kvproof.log.lines.{bound}", most + 1)
+    assert len(Lines(written(tmp_path, many)).submitted_keys()) == 10  # of 21 characters, and names of 18
 
 
 def test_a_folder_and_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -95,6 +95,12 @@ class Follower:
             raise BadLog(f"log {self.path}, line {entry.number}, submits request {name:.60} without keys")
         if name in self.places.of:
             raise BadLog(f"log {self.path}, line {entry.number}, submits request {name:.60}, which is there already")
+        later = next((key for key in (*entry.keys, *entry.decoded) if key not in self.places.keys), None)
+        if later is not None:
+            raise BadLog(
+                f"log {self.path}, line {entry.number}, has key {later!r:.60}, which was not in it when it was first "
+                "read; validate a log that nobody writes to"
+            )
         state = self.places.taken(name, entry.keys, entry.decoded, self.state)
         if state is None:
             most = len(self.state.requests)

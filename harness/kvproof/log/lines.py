@@ -1,6 +1,5 @@
 """Logs on disk: JSON lines, read one at a time. They come from other people: everything about them is bounded."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -10,6 +9,7 @@ from kvmodel.contract import Contract
 from kvmodel.contract import validated as validated_contract
 from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
+from kvproof.bounded import MAX_DEPTH, nesting, parsed
 from kvproof.log.entry import JSON, RECORDED, SCHEMA, UNRECORDED, BadLog, Entry, Header
 
 MAX_LINE = 1024 * 1024
@@ -23,6 +23,12 @@ MAX_TEXT = 500
 
 MAX_KEYS = 4_096
 """The longest prompt, in blocks (count)."""
+
+MAX_DISTINCT_KEYS = 1_000_000
+"""The most keys that a log's requests have, each counted once."""
+
+MAX_NAMES = 100_000_000
+"""The most text of all these keys and of the names of all requests, in characters: they are kept to the end."""
 
 PLACES = 64
 """Requests that may be there at once."""
@@ -52,19 +58,29 @@ class Lines:
 
     def submitted_keys(self) -> tuple[str, ...]:
         """All keys that the log's requests have, each once, in the order in which they come."""
-        names: dict[str, None] = {}
-        for number, record in self._records(containing=b'"keys"'):
-            if number > 1:
-                entry = self._entry(number, record)
-                names |= dict.fromkeys((*entry.keys, *entry.decoded))
-        return tuple(names)
+        keys: dict[str, None] = {}
+        length = 0
+        for number, record in self._records(containing=(b'"keys"', b"\\u")):
+            if number == 1 or "keys" not in record:
+                continue
+            entry = self._entry(number, record)
+            new = dict.fromkeys([key for key in (*entry.keys, *entry.decoded) if key not in keys])
+            length += sum(map(len, new)) + len(str(entry.arguments.get("request", "")))
+            keys |= new
+            if len(keys) > MAX_DISTINCT_KEYS or length > MAX_NAMES:
+                self._bad(
+                    number,
+                    f"has a key too many: at most {MAX_DISTINCT_KEYS:,} are kept, and {MAX_NAMES:,} characters of keys "
+                    "and names of requests; cut the log at a moment when nothing runs",
+                )
+        return tuple(keys)
 
     def _header(self) -> Header:
         for number, record in self._records():
             return self._header_of(number, record)
         raise BadLog(f"log {self.path} is empty; record it again")
 
-    def _records(self, containing: bytes = b"") -> Iterator[tuple[int, JSON]]:
+    def _records(self, containing: tuple[bytes, ...] = (b"",)) -> Iterator[tuple[int, JSON]]:
         if not self.path.is_file():
             raise BadLog(f"log {str(self.path)!r:.200} is no file; name a log of JSON lines")
         try:
@@ -76,17 +92,22 @@ class Lines:
                         self._bad(number, f"is longer than {MAX_LINE:,} bytes; it is no line of a log")
                     if number > MAX_LINES:
                         self._bad(number, f"is beyond {MAX_LINES:,} lines; cut the log at a moment when nothing runs")
-                    if containing in line and line.strip():
+                    if any(part in line for part in containing) and line.strip():
                         yield number, self._parsed(number, line)
         except OSError as error:
             raise BadLog(f"log {self.path} cannot be read ({error.strerror}); name a log of JSON lines") from None
 
     def _parsed(self, number: int, line: bytes) -> JSON:
+        depth, _ = nesting(line)
+        if depth > MAX_DEPTH:
+            self._bad(
+                number, f"is nested {depth:,} deep, and a log never more than {MAX_DEPTH}; it is no line of a log"
+            )
         try:
-            record: object = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+            record = parsed(line.decode("utf-8"))
         except UnicodeDecodeError:
             self._bad(number, "is not UTF-8 text; record it again")
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             cut = "" if line.endswith(b"\n") else " (was it cut off? take the last line away)"
             self._bad(number, f"is not JSON: {error!s:.100}{cut}")
         return self._record(number, record, "the line")
@@ -189,7 +210,3 @@ class Lines:
 
     def _bad(self, number: int, what: str) -> NoReturn:
         raise BadLog(f"log {self.path}, line {number}, {what}")
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")

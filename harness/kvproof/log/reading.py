@@ -83,7 +83,7 @@ class Reader:
     def _requests(self, entry: Entry, wanted: View) -> tuple[Request, ...]:
         requests = list(wanted.requests or ())
         for name, said in self._record(entry, entry.seen["requests"], "requests").items():
-            fields = self._record(entry, said, f"request {name:.40}")
+            fields = self._record(entry, said, f"request {name!r:.40}")
             if name in self.places.ended and fields.get("phase") == PHASES[DONE]:
                 continue  # its place is another's: there is nothing left of it to compare with
             place = self._place(entry, name)

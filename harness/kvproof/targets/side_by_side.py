@@ -1,6 +1,8 @@
 """What the contract has beside what the target has, line by line, in the field's words."""
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
 from kvmodel import Action, Machine, State
 from kvmodel import actions as act
@@ -15,6 +17,9 @@ from kvproof.targets.command import request_name
 from kvproof.targets.view import TIERS, JobView, ShareView, View, expected
 
 _NUMBERED = re.compile(r"request (\d+)")
+
+MOST_LINES = 12
+"""So many of the differences are told."""
 
 
 def as_state(after: State, view: View) -> State | None:
@@ -74,57 +79,56 @@ def _jobs(after: State, seen: tuple[JobView, ...]) -> list[Job]:
 
 
 def sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What differs, line by line: references with their owners, keys, requests, jobs, contents, what may run."""
+    """The first lines in which they differ: the contract's, and the target's."""
+    differing = ((wanted, found) for wanted, found in _compared(machine, after, view) if wanted != found)
+    pairs = [*islice(differing, MOST_LINES)]
+    return tuple([wanted for wanted, _ in pairs]), tuple([found for _, found in pairs])
+
+
+def _compared(machine: Machine, after: State, view: View) -> Iterator[tuple[str, str]]:
+    """Line by line: references with their owners, keys, requests, jobs, contents, what may run. Lazily: each line that
+    is wanted costs a look at all owners, and a pool may have 100,000 blocks."""
     right = expected(after)
     seen_state = as_state(after, view)
-    contract: list[str] = []
-    target: list[str] = []
-
-    def say(wanted: str, found: str) -> None:
-        if wanted != found and len(contract) < 12:
-            contract.append(wanted)
-            target.append(found)
-
     for tier in TIERS:
         refs = getattr(view, f"{tier}_refs")
         if refs is not None:
             for block in range(len(refs)):
                 if refs[block] != getattr(right, f"{tier}_refs")[block]:
-                    say(_block(machine, after, tier, block), _block(machine, seen_state or after, tier, block))
+                    yield _block(machine, after, tier, block), _block(machine, seen_state or after, tier, block)
         keys = getattr(view, f"{tier}_keys")
         if keys is not None:
             for block, (key, wanted) in enumerate(zip(keys, getattr(right, f"{tier}_keys"), strict=False)):
-                say(f"{tier[0]}{block} {_hit(machine, wanted)}", f"{tier[0]}{block} {_hit(machine, key)}")
+                yield f"{tier[0]}{block} {_hit(machine, wanted)}", f"{tier[0]}{block} {_hit(machine, key)}"
         free = getattr(view, f"{tier}_free")
         if free is not None:
-            say(_queue(tier, getattr(right, f"{tier}_free")), _queue(tier, free))
+            yield _queue(tier, getattr(right, f"{tier}_free")), _queue(tier, free)
     if view.requests is not None:
         for number, (wanted_request, seen) in enumerate(zip(after.requests, view.requests, strict=False)):
-            say(request_in_words(number, wanted_request), request_in_words(number, seen))
+            yield request_in_words(number, wanted_request), request_in_words(number, seen)
     if view.jobs is not None:
         seen_jobs = {job.id: job for job in view.jobs}
         wanted_jobs = {job.id: job for job in right.jobs or ()}
         for job_id in sorted(seen_jobs.keys() | wanted_jobs.keys()):
-            say(_job(job_id, wanted_jobs.get(job_id)), _job(job_id, seen_jobs.get(job_id)))
+            yield _job(job_id, wanted_jobs.get(job_id)), _job(job_id, seen_jobs.get(job_id))
     if view.launched is not None:
-        say(_launched(right.launched or ()), _launched(view.launched))
+        yield _launched(right.launched or ()), _launched(view.launched)
     if view.runnable is not None:
-        say(_may_run(right.runnable or ()), _may_run(view.runnable))
+        yield _may_run(right.runnable or ()), _may_run(view.runnable)
     if view.announced is not None:
         for tier, wanted_keys, told in zip(TIERS, right.announced or (), view.announced, strict=False):
-            say(_told(machine, tier, wanted_keys), _told(machine, tier, told))
+            yield _told(machine, tier, wanted_keys), _told(machine, tier, told)
     if view.has_work is not None:
-        say(_steps_on(right.has_work), _steps_on(view.has_work))
+        yield _steps_on(right.has_work), _steps_on(view.has_work)
     if view.contents is not None:
         for tier, wanted_rows, rows in zip("dhs", right.contents or (), view.contents, strict=False):
             for worker, (wanted_row, row) in enumerate(zip(wanted_rows, rows, strict=True)):
                 for block, (wanted, found) in enumerate(zip(wanted_row, row, strict=True)):
                     names = machine.setting.key_names
-                    say(
+                    yield (
                         f"{tier}{block} on w{worker} {content_in_words(wanted, names)}",
                         f"{tier}{block} on w{worker} {content_in_words(found, names)}",
                     )
-    return tuple(contract), tuple(target)
 
 
 def content_in_words(content: int, names: tuple[str, ...]) -> str:

@@ -6,10 +6,7 @@ so other tools may add them. Files come from other people: everything about them
 """
 
 import json
-import re
-from collections import Counter
 from collections.abc import Mapping
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -19,7 +16,7 @@ from kvmodel.contract import Contract
 from kvmodel.errors import BadScope
 from kvmodel.scope import Scope
 from kvproof.atomic import write_whole
-from kvproof.bounded import Unfit, read_bounded
+from kvproof.bounded import MAX_DEPTH, Unfit, nesting, parsed, read_bounded
 from kvproof.obligations.watched import READINGS
 from kvproof.targets.command import VERBS, BadCommand, Command, from_names, named_arguments
 from kvproof.trace.trace import MAX_COMMANDS, SCHEMA, BadTrace, Trace
@@ -35,20 +32,11 @@ with this bound, and the one on bytes, less than 512 MiB."""
 MAX_QUOTES = 30 * MAX_COMMANDS
 """How many quotation marks; ours has up to 22 for each command."""
 
-MAX_DEPTH = 32
-"""The deepest nesting of a file that is read; ours is 5."""
-
 MAX_TEXT = 500
 """The longest single text in a file, in characters."""
 
 START = "start"
 """What stands for a command in the initial state."""
-
-# Possessive, and content with an end or without: linear in the size of any file.
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_BRACKETS = b"[]{}"
-_NOT_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
-_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 def to_text(trace: Trace) -> str:
@@ -112,19 +100,15 @@ def from_bytes(content: bytes, name: str) -> Trace:
     quotes = content.count(b'"')
     if quotes > MAX_QUOTES:
         raise BadTrace(f"trace {name} has {quotes:,} quotation marks, and at most {MAX_QUOTES:,} are read")
-    brackets = _STRING.sub(b"", content).translate(None, _NOT_BRACKETS)
-    depth = max(accumulate(_STEP[byte] for byte in brackets), default=0)
+    depth, containers = nesting(content)
     if depth > MAX_DEPTH:
         raise BadTrace(
             f"trace {name} is nested {depth:,} deep, and a trace never more than {MAX_DEPTH}; it is no trace"
         )
-    containers = brackets.count(b"[") + brackets.count(b"{")
     if containers > MAX_CONTAINERS:
         raise BadTrace(f"trace {name} has {containers:,} lists and records, and at most {MAX_CONTAINERS:,} are read")
     try:
-        data: object = json.loads(
-            content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_record_of_distinct
-        )
+        data = parsed(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise BadTrace(f"trace {name} is not UTF-8 text (byte {error.start}); it is no trace") from None
     except json.JSONDecodeError as error:
@@ -135,18 +119,6 @@ def from_bytes(content: bytes, name: str) -> Trace:
     except (ValueError, RecursionError) as error:
         raise BadTrace(f"trace {name} is not JSON that can be read ({error}); record it again") from None
     return _Reader(name).trace(data)
-
-
-def _record_of_distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"a record has {twice!r:.40} twice")
-    return record
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
 
 
 class _Reader:
