@@ -3,7 +3,9 @@
 import copy
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
+
+from tests.log.a_log import HEADER, LINES
 
 from kvmodel.contract import Contract
 from kvmodel.scope import Scope
@@ -72,6 +74,18 @@ def broken_traces() -> Iterator[tuple[str, bytes]]:
             yield f"{'.'.join(map(str, place)) or 'the file'}: {value!r:.20}", json.dumps(changed).encode()
     for verb in ("no such verb", "start", "__class__", "Submit", "submit "):
         yield f"verb {verb}", SOUND.replace('"submit"', f'"{verb}"').encode()
+
+
+def broken_logs() -> Iterator[tuple[str, bytes]]:
+    """What is wrong with a log: the same in any of its places. Some make sense after all."""
+    data = [HEADER, *LINES]
+    for place in _places(data):
+        for value in WRONG if place else ():
+            lines = cast("list[object]", _with(data, place, value))
+            yield (
+                f"{'.'.join(map(str, place))}: {value!r:.20}",
+                "".join(json.dumps(line) + "\n" for line in lines).encode(),
+            )
 
 
 def _places(data: object, here: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

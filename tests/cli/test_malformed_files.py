@@ -10,6 +10,10 @@ from tests.cli import malformed
 
 from kvmodel.contract import Contract
 from kvproof.job import Job
+from kvproof.log.entry import BadLog
+from kvproof.log.follow import Follower
+from kvproof.log.lines import Lines
+from kvproof.log.telling import told
 from kvproof.scopes import SCOPES
 from kvproof.trace import itf, store
 from kvproof.trace.trace import BadTrace
@@ -47,6 +51,28 @@ def test_there_are_many_and_each_is_refused_in_a_sentence() -> None:
     assert {name for name, sentence in said.items() if not sentence} == SOUND_AFTER_ALL
     assert all(20 < len(sentence) < 700 for sentence in said.values() if sentence)
     assert len(said) - len(SOUND_AFTER_ALL) > 600
+
+
+def told_of_log(path: Path) -> tuple[bool, str]:
+    """Whether a log is refused, and what is said of it; empty: all of it is explained."""
+    try:
+        log = Lines(path)
+        follower = Follower("engine.log", log.header, log.submitted_keys())
+        stuck = next((found for entry in log if (found := follower.take(entry)) is not None), None)
+    except BadLog as error:
+        return True, str(error)
+    return False, "" if stuck is None else told(follower, stuck, 0).replace("\n", " ")
+
+
+def test_a_log_with_a_wrong_value_is_refused_in_a_sentence_or_judged(tmp_path: Path) -> None:
+    path, refused, judged = tmp_path / "engine.log", 0, 0
+    for name, content in malformed.broken_logs():
+        path.write_bytes(content)
+        is_refused, said = told_of_log(path)
+        refused, judged = refused + is_refused, judged + (not is_refused)
+        assert said.isprintable(), name
+        assert not is_refused or 20 < len(said) < 700, name
+    assert (refused, judged) == (1686, 39)  # free texts, and records of which nothing is said
 
 
 SOUND_AFTER_ALL = frozenset(

@@ -155,8 +155,9 @@ class Lines:
         known = tuple(name for name in Contract._fields if name != "environment")
         self._only(number, fields, known)
         for name, value in fields.items():
-            wanted = int if isinstance(Contract._field_defaults.get(name), int) else str
-            if type(value) is not wanted:
+            if not isinstance(Contract._field_defaults.get(name), int):
+                self._text(number, value, f"{name} of the contract")
+            elif type(value) is not int:
                 self._bad(number, f"has {name} {value!r:.40} in its contract; see kvproof conform --help")
         try:
             return validated_contract(Contract(**cast("dict[str, Any]", fields)))
