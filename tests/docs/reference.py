@@ -2,7 +2,8 @@
 
 import argparse
 import importlib
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -69,8 +70,8 @@ def properties() -> str:
     lines = ["# Properties", "", MADE, ""]
     lines += [
         "What is true of every sound engine. Each is a module of `specs/kvspecs` of the same name, with its predicate.",
-        "Those that are proved for all sizes are so by the formulas named beside them, invariants first, then those of",
-        "single transitions (`specs/kvspecs/proof`); [what is proved](../proofs.md) says what that means.",
+        "Those that are proved for all sizes are so by the [formulas](formulas.md) named beside them: invariants,",
+        "then those of single transitions; [what is proved](../proofs.md) says what that means.",
         "",
     ]
     for title, names in (
@@ -93,8 +94,71 @@ def _about(name: str) -> Iterator[str]:
         return
     formulas = [i.name for i in INVARIANTS if i.serves == name]
     formulas += [t.name for t in TRANSITIONS if t.serves == name]
-    yield "Proved for all sizes" + (f": {', '.join(f'`{f}`' for f in dict.fromkeys(formulas))}." if formulas else ".")
+    links = ", ".join(f"[`{formula}`](formulas.md#{formula})" for formula in formulas)
+    yield "Proved for all sizes" + (f": {links}." if links else ".")
     yield ""
+
+
+def formulas() -> str:
+    lines = ["# Formulas", "", MADE, ""]
+    lines += [
+        "What is proved of every number of blocks, requests, jobs and workers: each formula as `specs/kvspecs/proof`",
+        "has it. One function is a formula of Z3 in a proof, and in `kvproof conform` it is true or false of an",
+        "engine's own state.",
+        "",
+        "`w` has what never changes, such as the value for no key; `s` is the state, `t` the state after an action",
+        "with the parameters `p`.",
+        "",
+        "## Invariants",
+        "",
+        "They hold of every reachable state.",
+        "",
+    ]
+    for invariant in INVARIANTS:
+        under = f" Under {invariant.only} alone." if invariant.only else ""
+        about = f"{_sentence(invariant.reason)}{under} It serves {_served(invariant.serves)}."
+        lines += [f"### {invariant.name}", "", about, "", *_formula(invariant.formula, invariant.sorts)]
+    lines += [
+        "## Transitions",
+        "",
+        "They hold of every single transition, or of those of the actions that are named.",
+        "",
+    ]
+    for transition in TRANSITIONS:
+        of = f"Of {', '.join(transition.actions)}." if transition.actions else "Of every action."
+        but = f" Not of {', '.join(transition.but)}." if transition.but else ""
+        about = f"{of}{but} It states {_served(transition.serves)}."
+        lines += [f"### {transition.name}", "", about, "", *_formula(transition.formula, transition.sorts)]
+    return "\n".join(lines)
+
+
+def _sentence(reason: str) -> str:
+    return f"{reason[0].upper()}{reason[1:].rstrip('.')}."
+
+
+def _served(name: str) -> str:
+    return f"[{name}](properties.md#{name})"
+
+
+SORTS = {
+    "D": "device block",
+    "H": "host block",
+    "R": "request",
+    "J": "job",
+    "S": "step",
+    "W": "worker",
+    "K": "key",
+}
+
+
+def _formula(formula: Callable[..., object], sorts: str) -> Iterator[str]:
+    """For which elements it holds, and the function as it is written."""
+    elements = [*inspect.signature(formula).parameters][-len(sorts) :] if sorts else []
+    named = [f"{SORTS[sort]} `{element}`" for element, sort in zip(elements, sorts, strict=True)]
+    if named:
+        yield f"For every {', '.join(named)}:"
+        yield ""
+    yield from ("```python", inspect.getsource(formula).rstrip(), "```", "")
 
 
 def commands() -> str:
@@ -134,7 +198,12 @@ def _parameter(parameter: command.Parameter) -> str:
     return f"{parameter.name}{words}" + (f" ({parameter.default})" if parameter.default else "")
 
 
-PAGES = {"command-line.md": command_line, "properties.md": properties, "commands.md": commands}
+PAGES = {
+    "command-line.md": command_line,
+    "properties.md": properties,
+    "formulas.md": formulas,
+    "commands.md": commands,
+}
 FOLDER = Path(ROOT) / "docs" / "reference"
 
 

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from kvproof import verdict
+from kvproof.bounded import MAX_DEPTH
 from kvproof.cli import VERBS
 from kvproof.report.json_report import to_json
 from kvproof.trace import itf, store
@@ -28,7 +29,12 @@ def test_nothing_is_missing() -> None:
     assert "| `--budget TIME` |" in command_line
     properties = (FOLDER / "properties.md").read_text()
     assert re.findall(r"^### (\S+)$", properties, re.MULTILINE) == list(NAMES)
-    assert "Proved for all sizes: `device-owned`, `host-owned`." in properties
+    owned = "[`device-owned`](formulas.md#device-owned), [`host-owned`](formulas.md#host-owned)"
+    assert f"Proved for all sizes: {owned}." in properties
+    formulas = (FOLDER / "formulas.md").read_text()
+    assert "def cached_on_device(w: Vocabulary, s: State, d: Term, x: Term) -> Term:" in formulas
+    linked = set(re.findall(r"formulas\.md#([\w-]+)", properties))
+    assert linked <= set(re.findall(r"^### (\S+)$", formulas, re.MULTILINE))
 
 
 def test_results_names_every_field_and_status() -> None:
@@ -46,7 +52,7 @@ def test_traces_names_every_field_and_bound() -> None:
     page = (FOLDER / "traces.md").read_text()
     for field in dataclasses.fields(Trace):
         assert field.name == "commands" or f"`{field.name}`" in page
-    assert f"{itf.MAX_BYTES // 2**20} MiB, {MAX_COMMANDS:,} commands, nesting of {itf.MAX_DEPTH}" in page
+    assert f"{itf.MAX_BYTES // 2**20} MiB, {MAX_COMMANDS:,} commands, nesting of {MAX_DEPTH}" in page
     assert f"{itf.MAX_TEXT} characters" in page
     assert f"{itf.MAX_CONTAINERS:,} lists and records, {itf.MAX_QUOTES:,}" in page
 

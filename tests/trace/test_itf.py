@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from kvmodel.contract import Contract
 from kvmodel.scope import Scope
+from kvproof.bounded import MAX_DEPTH
 from kvproof.targets.command import RESETS, VERBS, Command
 from kvproof.trace import itf
-from kvproof.trace.itf import MAX_BYTES, MAX_DEPTH
+from kvproof.trace.itf import MAX_BYTES
 from kvproof.trace.trace import MAX_COMMANDS, BadTrace, Trace
 from kvproof.verdict import Verdict
 
