@@ -72,8 +72,8 @@ class Job:
 
     def __str__(self) -> str:
         title = self.title or self.engine
-        device = "" if self.device in title.split() else self.device
-        return " ".join(word for word in (title, device, self.scope_name, self.discipline) if word)
+        told = [word for word in (self.device, self.scope_name) if word not in title.split()]
+        return " ".join(word for word in (title, *told, self.discipline) if word)
 
 
 def reading_of(job: Job) -> str:

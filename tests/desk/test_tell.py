@@ -43,6 +43,12 @@ def test_a_sound_target_is_told_to_the_end() -> None:
         ("w0 compute", "", "step 0"),
         ("w0 store", "", "job 0"),
     )
+    assert changes(story.steps[1].picture, story.steps[2].picture) == (
+        ("d0", "holds UNWRITTEN", "holds CONTENT(a)"),
+        ("d1", "holds UNWRITTEN", "holds CONTENT(ab)"),
+        ("w0 compute", "step 0", ""),
+        ("w0 store", "the first waits", "the first may run now"),
+    )
     assert story.steps[3].picture["d1"].detail == ('d1: 1 reference, owned by x; can be hit as "ab"; holds CONTENT(ab)')
 
 

@@ -1,6 +1,7 @@
 """A story: one trace told step by step, as plain data that tables, timelines and diagrams are drawn from."""
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import NamedTuple
 
 GROUPS = ("request", "device block", "host block", "job", "stream")
@@ -69,14 +70,22 @@ class Story(NamedTuple):
 
 
 def changes(before: Picture, after: Picture) -> tuple[tuple[str, str, str], ...]:
-    """What a step changed: (lane, text before, text after), in the order of the pictures. What is not there: empty."""
+    """What a step changed: (lane, words before, words after), in the order of the pictures. What is not there: empty.
+
+    The words are a cell's text; where that stays the same, what of its detail does not.
+    """
     nothing = Cell("", "", "")
     names = dict.fromkeys((*before, *after))
-    return tuple(
-        (name, before.get(name, nothing).text, after.get(name, nothing).text)
-        for name in names
-        if before.get(name, nothing) != after.get(name, nothing)
-    )
+    pairs = ((name, before.get(name, nothing), after.get(name, nothing)) for name in names)
+    return tuple((name, *_parting_words(name, old, new)) for name, old, new in pairs if old != new)
+
+
+def _parting_words(name: str, old: Cell, new: Cell) -> tuple[str, str]:
+    if old.text != new.text:
+        return old.text, new.text
+    clauses = zip_longest(*(cell.detail.removeprefix(f"{name}: ").split("; ") for cell in (old, new)), fillvalue="")
+    differing = [pair for pair in clauses if pair[0] != pair[1]]
+    return "; ".join(was for was, _ in differing), "; ".join(now for _, now in differing)
 
 
 def disputed(story: Story) -> tuple[str, ...]:
