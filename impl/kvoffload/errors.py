@@ -25,10 +25,6 @@ class UnknownJob(KVOffloadError):
     """A completion for a job id that was never issued."""
 
 
-class CopyFailed(KVOffloadError):
-    """One block could not be copied. Raised on a stream's thread, caught there, and reported with the job."""
-
-
 class NoDeadline(KVOffloadError):
     """A transfer was to expire on an engine whose transfers have no deadline: there a late one is waited for."""
 

@@ -72,7 +72,7 @@ def test_an_error_of_torch_in_one_blocks_copy_is_a_failed_copy(monkeypatch: pyte
     with Host(1, 2, 2, layers=3) as device:
         device.enqueue(0, FILL)
         device.drain()
-        target = device._workers[0].tiers[Tier.HOST]
+        target = device.tensors(Tier.HOST, 0)
         layer = target._layers[1]
         layer.clear()
         layer.whole = layer.whole[:, 1:]  # of another width: nothing can be copied into it
@@ -80,6 +80,18 @@ def test_an_error_of_torch_in_one_blocks_copy_is_a_failed_copy(monkeypatch: pyte
         device.drain()
         assert device.collect(0, 0) == (0, 1)
         assert device.content(Tier.HOST, 0, 1) is Unreadable.TORN
+
+
+def test_an_error_of_torch_is_told_of_its_block_and_of_no_other_of_the_job() -> None:
+    with Host(1, 2, 2, layers=3) as device:
+        device.enqueue(0, FILL)
+        device.drain()
+        layer = device.tensors(Tier.HOST, 0)._layers[2]
+        layer[1] = layer.whole[1, 1:]
+        device.enqueue(0, STORE)
+        device.drain()
+        assert device.collect(0, 0) == (0,)
+        assert [device.content(Tier.HOST, 0, block) for block in (0, 1)] == [B, Unreadable.TORN]
 
 
 @both

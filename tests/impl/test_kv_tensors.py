@@ -99,7 +99,7 @@ def test_one_layer_of_another_content_is_torn(layer: int, other: Content) -> Non
     kv, elsewhere = tensors(), tensors()
     kv.fill(0, Content(1, 0))
     elsewhere.fill(3, other)
-    kv.copy_layer(layer, elsewhere, 3, 0)
+    kv.copy(elsewhere, [(3, 0)], [layer])
     assert kv.decode(0) is Unreadable.TORN
 
 
@@ -109,9 +109,9 @@ def test_a_copy_is_torn_until_its_last_layer() -> None:
     for order in itertools.permutations(range(LAYERS)):
         destination.data.zero_()
         for layer in order[:-1]:
-            destination.copy_layer(layer, source, 0, 3)
+            destination.copy(source, [(0, 3)], [layer])
             assert destination.decode(3) is Unreadable.TORN
-        destination.copy_layer(order[-1], source, 0, 3)
+        destination.copy(source, [(0, 3)], [order[-1]])
         assert destination.decode(3) == Content(1, 0)
 
 

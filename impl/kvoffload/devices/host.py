@@ -13,14 +13,14 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
 from kvoffload.devices.mapped_file import MappedFiles
 from kvoffload.devices.wellformed import check
-from kvoffload.errors import CopyFailed, Hang, NotRunnable, UnknownBlock, UnknownJob
+from kvoffload.errors import Hang, NotRunnable, UnknownBlock, UnknownJob
 from kvoffload.kv_tensors import KVTensors, Pattern
 from kvoffload.operations import (
     ENDS,
@@ -67,6 +67,7 @@ class _Worker:
         self.tiers = {Tier.DEVICE: KVTensors(pattern, device_blocks), Tier.HOST: KVTensors(pattern, host_blocks)}
         if second is not None:
             self.tiers[Tier.SECOND] = second
+        self.blocks = {tier: tensors.blocks for tier, tensors in self.tiers.items()}
         self.lanes: dict[Stream, _Lane] = {}
         self.computed = 0
         self.outstanding: set[int] = set()
@@ -202,7 +203,7 @@ class Host:
         """
         with self._lock:
             at = self._worker(worker)
-            check(operation, {tier: tensors.blocks for tier, tensors in at.tiers.items()}, at.outstanding)
+            check(operation, at.blocks, at.outstanding)
             if isinstance(operation, Copy):
                 at.outstanding.add(operation.job)
             lane = at.lanes[operation.stream]
@@ -358,6 +359,11 @@ class Host:
                     tensors.blank()
             self.misreads.clear()
 
+    def tensors(self, tier: Tier, worker: int) -> KVTensors:
+        """The memory of a tier on this worker. Raises KeyError if there is no such tier."""
+        with self._lock:
+            return self._worker(worker).tiers[tier]
+
     def state(self, worker: int, stream: Stream) -> State:
         """What this stream's thread does now. At quiescence it stays so until the next call."""
         with self._lock:
@@ -499,21 +505,21 @@ class Host:
     ) -> tuple[int, ...]:
         read_from, written_to = ENDS[operation.stream]
         source, destination = worker.tiers[read_from], worker.tiers[written_to]
+        pairs = operation.pairs
+        for position in failing:
+            destination.break_off(pairs[position][1])
+        whole = [pair for position, pair in enumerate(pairs) if position not in failing] if failing else pairs
+        layers = range(source.pattern.layers)
         # Layer by layer, as engines keep their caches: a block that is read too early is truly seen half copied.
-        failed: list[int] = []
-        runs = _runs(operation.pairs, 1 if failing else len(operation.pairs))
-        for layer in range(source.pattern.layers):
-            for position, source_block, block, blocks in runs:
-                if failed and position in failed:
-                    continue
-                try:
-                    if failing and position in failing:
-                        destination.break_off(layer, source_block, block)
-                    destination.copy_layer(layer, source, source_block, block, blocks)
-                except (CopyFailed, RuntimeError):  # torch's errors: the blocks are reported, the stream goes on
-                    failed.extend(range(position, position + blocks))
-            pause()
-        return tuple(sorted(failed))
+        try:
+            for at_once in [layers] if self._delays is None else [range(layer, layer + 1) for layer in layers]:
+                destination.copy(source, whole, at_once)
+                pause()
+        except RuntimeError:  # torch's errors: whose they are is found out, and the stream goes on
+            return tuple(
+                [at for at, pair in enumerate(pairs) if at in failing or not _copied(destination, source, pair)]
+            )
+        return tuple(sorted(failing))
 
     def _pauses(self, lane: _Lane) -> Callable[[], None]:
         """A function that at times waits a little: on the event that closing sets, so that closing is never late."""
@@ -528,15 +534,10 @@ class Host:
         return pause
 
 
-def _runs(pairs: Sequence[tuple[int, int]], longest: int) -> list[tuple[int, int, int, int]]:
-    """Pairs that follow each other on both tiers, taken together: (position of the first, its source, its destination,
-    how many). At most `longest` each."""
-    runs: list[tuple[int, int, int, int]] = []
-    for position, (source, block) in enumerate(pairs):
-        if runs:
-            first, from_source, to_block, length = runs[-1]
-            if length < longest and source == from_source + length and block == to_block + length:
-                runs[-1] = (first, from_source, to_block, length + 1)
-                continue
-        runs.append((position, source, block, 1))
-    return runs
+def _copied(destination: KVTensors, source: KVTensors, pair: tuple[int, int]) -> bool:
+    """Copy one block, all layers; answers whether it could be."""
+    try:
+        destination.copy(source, (pair,))
+    except RuntimeError:
+        return False
+    return True

@@ -25,9 +25,11 @@ def check(operation: Operation, blocks: Mapping[Tier, int], outstanding: Contain
         raise ValueError(f"this device has no second tier for {operation}")
     if operation.job in outstanding:
         raise ValueError(f"job {operation.job} is outstanding on this worker already")
+    sources, destinations = blocks[read_from], blocks[written_to]
     for source, block in operation.pairs:
-        check_block(source, blocks[read_from])
-        check_block(block, blocks[written_to])
+        if not (0 <= source < sources and 0 <= block < destinations):
+            check_block(source, sources)
+            check_block(block, destinations)
 
 
 def check_block(block: int, blocks: int) -> None:
