@@ -1,7 +1,7 @@
 """Looks for a planted bug with the engines of kvproof, in an interpreter of its own whose kvoffload has the bug in it.
 
-hunt(bug, ...)    plants the bug, starts the interpreter, and answers what it has found
-answered(...)     is what that interpreter does
+hunt(bug, ...)    plants the bug, and answers what has been found there; hunted(...) is what the interpreter does
+replay_with(bug)  what comes of the bug's stored trace there; replayed(...) is what the interpreter does
 """
 
 import time
@@ -22,6 +22,7 @@ from kvproof.targets.target import opened
 from kvproof.trace import itf
 from tests.bugs.bug import Bug, Engine, variant_of
 from tests.bugs.interpreter import answer_of, require_planted
+from tests.bugs.traces import DEVICES, trace_file
 
 LIMIT = 120.0
 """Seconds after which a hunt is given up: a mutant may well go round in circles."""
@@ -46,11 +47,6 @@ class Replayed(NamedTuple):
 
     property: str
     done: int
-
-
-class Hunted(NamedTuple):
-    caught: Caught
-    replayed: Replayed | None
 
 
 def searched(variant: Variant, target_class: type, limit: float = LIMIT) -> Caught:
@@ -93,28 +89,35 @@ def replay(variant: Variant, target_class: type, commands: Sequence[Command]) ->
     return run_of(machine, lambda: opened(target_class, machine.setting), commands, lambda: False)
 
 
-def hunt(bug: Bug, engine: Engine, variant: str, trace: Path | None) -> Hunted:
-    """Plant the bug and look for it there; also replay the trace on it, if there is one."""
-    call = f"answered({bug.discipline!r}, {variant!r}, {engine!r}, {None if trace is None else str(trace)!r})"
+def hunt(bug: Bug, engine: Engine, variant: str) -> Caught:
+    """Plant the bug and look for it there."""
+    call = f"hunted({bug.discipline!r}, {variant!r}, {engine!r})"
     try:
-        answer = answer_of(bug, "tests.bugs.hunt", call, LIMIT)
+        caught = answer_of(bug, "tests.bugs.hunt", call, LIMIT)
     except TimeoutError as error:
-        return Hunted(Caught("", str(error), (), 0, LIMIT), None)
-    commands = tuple([Command(verb, tuple(arguments)) for verb, arguments in answer["caught"]["commands"]])
-    caught = Caught(**{**answer["caught"], "commands": commands})
-    replayed = None if answer["replayed"] is None else Replayed(*answer["replayed"])
-    return Hunted(caught, replayed)
+        return Caught("", str(error), (), 0, LIMIT)
+    commands = tuple([Command(verb, tuple(arguments)) for verb, arguments in caught["commands"]])
+    return Caught(**{**caught, "commands": commands})
 
 
-def answered(discipline: Discipline, name: str, engine: Engine, trace: str | None) -> dict[str, Any]:
-    """In the interpreter that has the bug: what is found at this variant, and what comes of the trace."""
+def hunted(discipline: Discipline, name: str, engine: Engine) -> dict[str, Any]:
+    """In the interpreter that has the bug: what is found at this variant."""
     require_planted()
     variant = variant_of(name, discipline)
-    target_class = load("kvoffload", engine.split()[1])
-    caught = searched(variant, target_class) if engine == "conform ledger" else walked(variant)
-    replayed = None
-    if trace is not None:
-        stored = itf.read(Path(trace))
-        run = replay(Variant(stored.scope_name, stored.scope, stored.contract), target_class, stored.commands)
-        replayed = Replayed("" if run.divergence is None else run.divergence.property, run.done)
-    return {"caught": caught._asdict(), "replayed": replayed}
+    if engine == "conform host":
+        return walked(variant)._asdict()
+    return searched(variant, load("kvoffload", DEVICES[engine]))._asdict()
+
+
+def replay_with(bug: Bug) -> Replayed:
+    """Plant the bug and replay its stored trace there. TimeoutError."""
+    return Replayed(*answer_of(bug, "tests.bugs.hunt", f"replayed({str(trace_file(bug))!r})", LIMIT))
+
+
+def replayed(trace: str) -> Replayed:
+    """In the interpreter that has the bug: what comes of a trace."""
+    require_planted()
+    stored = itf.read(Path(trace))
+    variant = Variant(stored.scope_name, stored.scope, stored.contract)
+    run = replay(variant, load("kvoffload", stored.device), stored.commands)
+    return Replayed("" if run.divergence is None else run.divergence.property, run.done)

@@ -1,15 +1,64 @@
-"""An interpreter of its own whose kvoffload has a bug in it: what is asked there is answered as JSON."""
+"""An interpreter of its own whose kvoffload has a bug in it: what is asked there is answered as JSON.
 
+answer_of(bug, ...)   plants the bug, and asks
+forking()             is what the process that is asked does: it has imported what most answers need, and no kvoffload,
+                      and forks for each answer, since to import it all again would cost more than most answers
+"""
+
+import atexit
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import tempfile
+import traceback
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.bugs.bug import Bug
 from tests.bugs.planting import ROOT, plant
+
+COMMON = "tests.bugs.hunt"
+"""What is imported once for all answers."""
+
+ANSWER, WORDS = "answer.json", "stderr"
+"""In the folder of an answer: what came of it, and what was said."""
+
+
+class _Forking:
+    """The process that forks. It ends when its standard input is closed."""
+
+    def __init__(self) -> None:
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "from tests.bugs.interpreter import forking; forking()"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def asked(self, folder: str, module: str, expression: str, limit: float) -> int | None:
+        """The exit status of the fork that has answered; None: it was ended, since its time was up."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps([folder, module, expression, limit]), file=self._process.stdin, flush=True)
+        said = self._process.stdout.readline()
+        if not said:
+            raise RuntimeError("the process that forks for each bug has ended")
+        status: int | None = json.loads(said)
+        return status
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+_idle: list[_Forking] = []
+"""Those that nobody waits for: as many as have been asked at once."""
 
 
 def answer_of(bug: Bug | None, module: str, expression: str, limit: float) -> Any:
@@ -21,22 +70,64 @@ def answer_of(bug: Bug | None, module: str, expression: str, limit: float) -> An
     with tempfile.TemporaryDirectory() as folder:
         if bug is not None:
             plant(bug, Path(folder))
-        code = f"import json; from {module} import *; print(json.dumps({expression}))"
-        paths = [folder, str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        try:
-            done = subprocess.run(
-                [sys.executable, "-c", code],
-                cwd=folder,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-                capture_output=True,
-                text=True,
-                timeout=limit,
-            )
-        except subprocess.TimeoutExpired:
-            raise TimeoutError(f"no answer within {limit:.0f} s") from None
-    if done.returncode:
-        raise RuntimeError(f"the interpreter with {name} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+        forks = _idle.pop() if _idle else _Forking()
+        status = forks.asked(folder, module, expression, limit)
+        _idle.append(forks)
+        if status is None:
+            raise TimeoutError(f"no answer within {limit:.0f} s")
+        if status:
+            raise RuntimeError(f"the interpreter with {name} failed:\n{(Path(folder) / WORDS).read_text()}")
+        return json.loads((Path(folder) / ANSWER).read_text())
+
+
+@atexit.register
+def let_go() -> None:
+    """End the processes that fork; what they and their forks took is in the times of this one from then on."""
+    while _idle:
+        _idle.pop().end()
+
+
+def forking() -> None:
+    """Fork for each line of standard input, and say of each what status the fork has ended with."""
+    import_module(COMMON)
+    for line in sys.stdin:
+        folder, module, expression, limit = json.loads(line)
+        ended, held = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _answer(Path(folder), module, expression)
+        os.close(held)
+        print(json.dumps(_status(pid, ended, limit)), flush=True)
+        os.close(ended)
+
+
+def _status(pid: int, ended: int, limit: float) -> int | None:
+    """ended  a pipe that the fork holds open as long as it runs, and that nobody writes to."""
+    in_time, _, _ = select.select([ended], [], [], limit)
+    if not in_time:
+        os.kill(pid, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return status if in_time else None
+
+
+def _answer(folder: Path, module: str, expression: str) -> NoReturn:
+    """In the fork: its kvoffload is the one in the folder, if there is one."""
+    code = 1
+    try:
+        os.chdir(folder)
+        words = os.open(WORDS, os.O_WRONLY | os.O_CREAT)
+        os.dup2(words, 1)
+        os.dup2(words, 2)
+        sys.path.insert(0, str(folder))
+        answer = eval(expression, dict(vars(import_module(module))))
+        Path(ANSWER).write_text(json.dumps(answer))
+        code = 0
+    except BaseException:  # noqa: BLE001 (whatever the bug raises is for the one who asked)
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def require_planted() -> None:

@@ -66,10 +66,10 @@ def of_bugs(bugs: Sequence[Bug]) -> Iterator[Kill]:
 def _of_bug(bug: Bug) -> Kill:
     """At the smallest scope first; stops at the first kill."""
     variant = SMALLEST if bug.engine == "conform ledger" else bug.variant
-    caught = hunt(bug, bug.engine, variant, None).caught
+    caught = hunt(bug, bug.engine, variant)
     if not caught.property and variant != bug.variant:
         variant = bug.variant
-        caught = hunt(bug, bug.engine, variant, None).caught
+        caught = hunt(bug, bug.engine, variant)
     killed = (caught.property, variant, len(caught.commands)) == (bug.property, bug.variant, bug.commands)
     where = f"{bug.discipline} {variant}"
     found = (caught.property, len(caught.commands), caught.states, caught.seconds)

@@ -1,14 +1,5 @@
-"""Asks the invariants of the own state of a kvoffload that has a bug in it: in the interpreter that has it.
+"""Asks the invariants of the own state of a kvoffload that has a bug in it: in the interpreter that has it."""
 
-    python -m tests.bugs.own_state TRACE
-
-Plays the commands of a trace on the ledger with no machine beside it, and prints as JSON the first property that is
-broken in kvoffload's own state, [property, sentence, command], and the first invariant of the proofs, [name, command];
-or null in place of either.
-"""
-
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +8,7 @@ from kvproof.targets.command import Command
 from kvproof.targets.invariants import Invariants, specification_of
 from kvproof.targets.kvoffload import Ledger
 from kvproof.trace import itf
+from tests.bugs.interpreter import require_planted
 
 
 def broken(machine: Machine, commands: Sequence[Command]) -> tuple[str, str, int] | None:
@@ -43,11 +35,10 @@ def broken_invariant(machine: Machine, commands: Sequence[Command]) -> tuple[str
     return None
 
 
-def main(arguments: Sequence[str]) -> None:
-    trace = itf.read(Path(arguments[0]))
+def asked(path: str) -> tuple[tuple[str, str, int] | None, tuple[str, int] | None]:
+    """Plays the commands of a trace on the ledger with no machine beside it: the first property that is broken in
+    kvoffload's own state, its sentence and the command; and the first invariant of the proofs, and the command."""
+    require_planted()
+    trace = itf.read(Path(path))
     machine = Machine(trace.contract, trace.scope)
-    print(json.dumps([broken(machine, trace.commands), broken_invariant(machine, trace.commands)]))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return broken(machine, trace.commands), broken_invariant(machine, trace.commands)

@@ -1,11 +1,6 @@
 """Planted bugs are seen by invariants that are asked of kvoffload's own state alone, with no machine beside it."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +9,9 @@ from kvmodel import Machine
 from kvproof.targets.command import Command
 from kvproof.trace import itf
 from tests.bugs.bank import BY_ID
+from tests.bugs.hunt import LIMIT
+from tests.bugs.interpreter import answer_of
 from tests.bugs.own_state import broken, broken_invariant
-from tests.bugs.planting import ROOT, plant
 from tests.bugs.traces import trace_file
 
 SEEN = {
@@ -60,34 +56,25 @@ NAMED = {
 and at no earlier command. Four of them break no property that is asked of a state."""
 
 
-def asked(name: str, folder: Path) -> tuple[list[Any], Machine, Sequence[Command]]:
+def asked(name: str) -> tuple[list[Any], Machine, Sequence[Command]]:
     """What `tests.bugs.own_state` finds in a kvoffload that has the bug; and the trace."""
     trace = trace_file(BY_ID[name])
-    plant(BY_ID[name], folder)
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.bugs.own_state", str(trace)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found: list[Any] = json.loads(done.stdout)
+    found: list[Any] = answer_of(BY_ID[name], "tests.bugs.own_state", f"asked({str(trace)!r})", LIMIT)
     sound = itf.read(trace)
     return found, Machine(sound.contract, sound.scope), sound.commands
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_an_invariant_of_the_own_state_names_the_bug(name: str, tmp_path: Path) -> None:
-    (found, _), machine, commands = asked(name, tmp_path)
+def test_an_invariant_of_the_own_state_names_the_bug(name: str) -> None:
+    (found, _), machine, commands = asked(name)
     assert found is not None
     assert (found[0], found[2]) == (SEEN[name], BY_ID[name].commands), found[1]
     assert broken(machine, commands) is None
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_an_invariant_of_the_proofs_names_the_bug(name: str, tmp_path: Path) -> None:
-    (_, found), machine, commands = asked(name, tmp_path)
+def test_an_invariant_of_the_proofs_names_the_bug(name: str) -> None:
+    (_, found), machine, commands = asked(name)
     assert found == [NAMED[name], BY_ID[name].commands]
     assert broken_invariant(machine, commands) is None
 
