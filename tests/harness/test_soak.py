@@ -6,11 +6,11 @@ bug more often than not (see `SEEDS`); what depends on commands alone is found w
 
 import gc
 import signal
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from tests.harness.soaking import a_soak, described, own_threads, soaked
 
 from kvmodel.contract import DISCIPLINES, Contract, Discipline, OutputFrom
 from kvmodel.scope import sequences
@@ -31,16 +31,11 @@ from kvoffload.runtime import Runtime
 from kvoffload.scheduler import Scheduler
 from kvoffload.transfer_job import JobState, TransferJob
 from kvproof.engines import soak
-from kvproof.failure import Failure
-from kvproof.job import Job, load_engine
-from kvproof.report.failure_text import failure_text
-from kvproof.scopes import SCOPES
-from kvproof.targets import command, kvoffload_soak
+from kvproof.job import load_engine
+from kvproof.targets import kvoffload_soak
 from kvproof.targets.kvoffload_marks import COPIES, repeated
 from kvproof.targets.soaked import Setting
-from kvproof.trace import itf
-from kvproof.trace.trace import of_failure
-from kvproof.verdict import Result, Verdict
+from kvproof.verdict import Verdict
 from kvspecs import catalogue
 
 SEEDS = range(16)
@@ -48,31 +43,6 @@ SEEDS = range(16)
 them (some worker must lag while its blocks are loaded into), `survivors_publish` by 19, all others by every one."""
 
 Patch = pytest.MonkeyPatch
-
-
-def job(discipline: Discipline, seed: int = 0, copies: object = 600, **contract: Any) -> Job:
-    return Job(
-        "soak",
-        "kvoffload",
-        discipline,
-        "s7",
-        SCOPES["s7"],
-        Contract(discipline, **contract),
-        seed=seed,
-        device="host",
-        options={"copies": copies},
-    )
-
-
-def soaked(job: Job, cut: Callable[[], bool] = lambda: False) -> tuple[Result, list[str]]:
-    said: list[str] = []
-    result = soak.run(job, said.append, cut)
-    assert own_threads() == []
-    return result, said
-
-
-def own_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("kvoffload-")]
 
 
 Opened = list[tuple[Setting, kvoffload_soak.KVOffload]]
@@ -104,14 +74,14 @@ EVERYTHING = (
         "preemptions",
         "preempted_under_pressure",
     ),
-    *("refusals", "faults_refused", "repeated_reports", "lost_marks"),
+    *("refusals", "faults_refused", "repeated_reports", "lost_marks", "failed_copies"),
 )
 """What must have been done often enough to be counted."""
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_kvoffload_passes_and_everything_happened(discipline: Discipline) -> None:
-    result, said = soaked(job(discipline, copies=3000))
+    result, said = soaked(a_soak(discipline, copies=3000))
     assert (result.verdict, result.property, result.failure) == (Verdict.PASSED, None, None)
     assert (result.states, result.transitions) == (None, None)
     counts = result.counts
@@ -140,7 +110,7 @@ def test_modes_take_turns_and_another_than_the_default_is_kept_to(
     contract: dict[str, Any], modes: list[tuple[str, str, int]], opened: Opened
 ) -> None:
     said: list[str] = []
-    soak.run(job("pinning", copies=10_000_000, **contract), said.append, lambda: len(opened) > 4)
+    soak.run(a_soak("pinning", copies=10_000_000, **contract), said.append, lambda: len(opened) > 4)
     seen = [setting.contract[1:4] for setting, _ in opened]
     assert seen == [*modes, *modes, *modes, *modes, *modes][:5]
 
@@ -152,7 +122,7 @@ def test_it_is_the_soak_of_the_command_line() -> None:
 @pytest.mark.parametrize("copies", [0, -1, "many", 1.5])
 def test_a_plan_must_be_a_number(copies: object) -> None:
     with pytest.raises(ValueError, match="option copies is"):
-        soak.run(job("pinning", copies=copies), lambda text: None, lambda: False)
+        soak.run(a_soak("pinning", copies=copies), lambda text: None, lambda: False)
 
 
 # Cut short.
@@ -160,14 +130,14 @@ def test_a_plan_must_be_a_number(copies: object) -> None:
 
 def test_a_cut_is_undetermined_and_keeps_the_counts() -> None:
     said: list[str] = []
-    result = soak.run(job("pinning", copies=10_000_000), said.append, lambda: len(said) > 300)
+    result = soak.run(a_soak("pinning", copies=10_000_000), said.append, lambda: len(said) > 300)
     assert result.verdict is Verdict.UNDETERMINED
     assert result.counts["planned_copies"] == 10_000_000 > result.counts["copies"] > 0
     assert result.detail.startswith("cut short of 10,000,000 copies: ")
 
 
 def test_a_cut_before_the_first_command() -> None:
-    result, said = soaked(job("pinning"), lambda: True)
+    result, said = soaked(a_soak("pinning"), lambda: True)
     assert (result.verdict, result.counts, said) == (
         Verdict.UNDETERMINED,
         {"copies": 0, "planned_copies": 600},
@@ -186,7 +156,7 @@ def test_ctrl_c_ends_the_threads() -> None:
         gc.disable()  # Python only prints what is raised while Hypothesis counts collections
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(KeyboardInterrupt):
-            soak.run(job("fencing", copies=10_000_000), lambda text: None, lambda: False)
+            soak.run(a_soak("fencing", copies=10_000_000), lambda text: None, lambda: False)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
@@ -216,6 +186,10 @@ class Replayed:
             engine.submit(args[0], self.keys.prompt[args[0]], self.keys.total[args[0]])
         elif verb == "run":
             self.ledger.run(args[0], Stream(args[1]))
+        elif verb == "fail_copy":
+            self.ledger.run_failing(args[0], Stream(args[1]))
+        elif verb == "fail_block":
+            self.ledger.run_failing(args[0], Stream(args[1]), (args[2],))
         elif verb == "report":
             runtime.deliver(args[0], [args[1]])
         elif verb == "report_mark":
@@ -247,7 +221,7 @@ def state(engine: Engine) -> tuple[object, ...]:
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_the_log_says_exactly_what_was_done(discipline: Discipline, opened: Opened) -> None:
     said: list[str] = []
-    soak.run(job(discipline, copies=10_000_000), said.append, lambda: len(opened) > 4 and len(said) % 100 == 99)
+    soak.run(a_soak(discipline, copies=10_000_000), said.append, lambda: len(opened) > 4 and len(said) % 100 == 99)
     for setting, soaked_engine in opened:
         replayed = Replayed(setting)
         log = soaked_engine.log()
@@ -568,7 +542,7 @@ def test_a_planted_bug_is_caught(
         (
             result
             for seed in SEEDS
-            if (result := soaked(job(contract.discipline, seed, 2000, output_from=contract.output_from))[0]).verdict
+            if (result := soaked(a_soak(contract.discipline, seed, 2000, output_from=contract.output_from))[0]).verdict
             is not Verdict.PASSED
         ),
         None,
@@ -578,15 +552,3 @@ def test_a_planted_bug_is_caught(
     assert result.failure is not None
     assert result.property in catalogue.NAMES
     described(result.failure)
-
-
-def described(failure: Failure) -> None:
-    """A failure can be told, saved and read again."""
-    assert failure.commands[failure.step] == failure.commands[-1]
-    for each in failure.commands:
-        command.validated(each, failure.scope)
-    text = failure_text(failure)
-    assert text.startswith(f"REFUTED {failure.property}   kvoffload, {failure.discipline}, episode ")
-    assert "Streams ran freely (seed " in text
-    trace = of_failure(job(failure.discipline), failure, "")
-    assert itf.from_bytes(itf.to_text(trace).encode(), "trace").commands == failure.commands

@@ -4,7 +4,8 @@ The one engine that is not deterministic: the seed decides every setting and eve
 timing of the streams, on which later choices depend. So a failure carries the seed, and the commands as they were.
 
 A soak is a sequence of episodes. Each has an engine and a device of its own, sizes drawn at random, and ends when its
-requests have been submitted and everything has drained. One copy is one block copied on one worker, all layers.
+requests have been submitted and everything has drained. One copy is one block copied on one worker, all layers. In one
+episode of three copies fail, wholly or in one block, each by itself.
 """
 
 import importlib
@@ -54,6 +55,7 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
     "published-after-all-copied": ("kvmodel/rules/report.py", ""),
     "workers-agree": ("kvmodel/rules/report.py", ""),
     "stale-completions-change-nothing": ("kvmodel/rules/report.py", "vLLM PR 48102"),
+    "failed-copies-are-never-published": ("kvmodel/rules/report.py", "vLLM PR 49328"),
     "dropped-jobs-publish-nothing": ("kvmodel/rules/report.py", "vLLM PR 39726"),
     "true-reset-serves-nothing-old": ("kvmodel/rules/reset.py", "vLLM PR 39726"),
     "false-reset-serves-nothing-old": ("kvmodel/rules/reset.py", "vLLM PR 39726"),
@@ -178,6 +180,7 @@ def _setting(chance: random.Random, contract: Contract, episode: int, device: st
         block_bytes=BLOCK_BYTES,
         delays=None if chance.random() < 0.4 else chance.randrange(1 << 30),
         device=device,
+        failing=chance.randrange(1 << 30) if episode % 3 == 1 else None,
     )
 
 
@@ -372,6 +375,8 @@ def _failure(job: Job, episode: int, setting: Setting, soaked: Soaked, violation
         losses=verbs["lose_mark"],
         forgeries=verbs["forge_report"],
         double_frees=verbs["free_twice"],
+        failures=verbs["fail_copy"],
+        partial_failures=verbs["fail_block"],
     )
     rule, source = RULES.get(violation.property, ("", ""))
     return Failure(

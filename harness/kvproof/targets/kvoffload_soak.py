@@ -5,7 +5,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, TypedDict, TypeVar
 
 from kvmodel.scope import sequences
 from kvoffload.config import Config
@@ -24,7 +24,7 @@ from kvoffload.errors import (
     WrongPhase,
 )
 from kvoffload.ids import NO_BLOCK, Meaning, Survivors, Tiers
-from kvoffload.operations import Content, Operation, Tier, Unreadable
+from kvoffload.operations import Content, Copy, Operation, Tier, Unreadable
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
@@ -34,6 +34,7 @@ from kvproof.targets.command import Command, request_name
 from kvproof.targets.kvoffload_events import nothing, replayed
 from kvproof.targets.kvoffload_marks import COPIES, has_taken_in, repeated
 from kvproof.targets.kvoffload_soak_books import BookedJob, Books
+from kvproof.targets.kvoffload_soak_faults import FailingCopies
 from kvproof.targets.kvoffload_soak_notes import note
 from kvproof.targets.soaked import Setting, Soaked, Violation
 
@@ -72,6 +73,17 @@ _REFUSALS: Final[Mapping[str, tuple[type[Exception], ...]]] = {
 _Answer = TypeVar("_Answer")
 
 
+class _Options(TypedDict):
+    """What both devices are made with."""
+
+    layers: int
+    block_bytes: int
+    delays: int | None
+    watchdog: float
+    on_run: Callable[[int, Operation], None]
+    faults: Callable[[int, Copy], tuple[int, ...]]
+
+
 class KVOffload:
     """One engine with its device, from creation to `close`. It is a `Soaked`; see there.
 
@@ -85,6 +97,7 @@ class KVOffload:
         self._scope = scope
         self._keys = sequences(scope)
         self._books = Books(contract, scope.workers, self._keys)
+        self._failing = FailingCopies(setting.failing)
         self._log: list[tuple[Command, object]] = []
         self._at: int | None = None
         self._reports: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
@@ -107,7 +120,7 @@ class KVOffload:
             )
         )
         self._announced = nothing()
-        self._device = _device(setting, self._began)
+        self._device = _device(setting, self._began, self._failing)
         self._runtime = Runtime(self._engine, self._device)
         self._verbs: Mapping[str, Callable[..., object]] = {
             "submit": self._submit,
@@ -174,15 +187,18 @@ class KVOffload:
         caches = ("device", self._engine.device_pool.cache), ("host", self._engine.host_pool.cache)
         before = [dict(cache.blocks) for _, cache in caches]
         self._ask(deliver)
-        complete = self._books.reported(worker, jobs)
+        failed = {job.id: self._failing.of(worker, job.id, len(job.pairs)) for job in batch}
+        complete = self._books.reported(worker, jobs, failed)
         for (tier, cache), cached in zip(caches, before, strict=True):
             of_tier = [job for job in batch if job.store is (tier == "host")]
             self._books.check_published(
                 tier, cached, cache.blocks, of_tier, [job for job in complete if job in of_tier]
             )
+        self._books.check_withdrawn(self._engine.host_pool.cache.blocks, complete)
         for job in batch:
-            blocks = len(job.pairs)
+            blocks = len(job.pairs) - len(failed[job.id])
             self.counts.update({"copies": blocks, "stored" if job.store else "loaded": blocks})
+            self.counts["failed copies"] += len(failed[job.id])
         for job in complete:
             self.counts[f"{'stores' if job.store else 'loads'}{'' if job.view == 'LIVE' else ' dropped'}"] += 1
         self._reports.extend((worker, number) for number in jobs)
@@ -409,7 +425,7 @@ class KVOffload:
 
     def _began(self, worker: int, operation: Operation) -> None:
         """On a stream's thread. Appending to a list is atomic."""
-        self._log.append((Command("run", (worker, str(operation.stream))), None))
+        self._log.append((self._failing.run(worker, operation), None))
         self._stir.set()
 
     def _ask(self, method: Callable[[], _Answer], refusals: tuple[type[Exception], ...] = ()) -> _Answer:
@@ -475,12 +491,14 @@ class KVOffload:
                 )
 
     def _copied_right(self, job: BookedJob) -> None:
-        """It has run everywhere and is LIVE: it will be published."""
+        """It has run everywhere and is LIVE: what did not fail will be published."""
         tier = Tier.HOST if job.store else Tier.DEVICE
-        for _, block, key in job.pairs:
-            for worker in range(self._scope.workers):
-                expected = Content(key, self._books.generation)
-                self._holds(worker, tier, block, expected, "reads-what-was-written", f"was written by {job} as")
+        for worker in range(self._scope.workers):
+            failed = self._failing.of(worker, job.id, len(job.pairs))
+            for position, (_, block, key) in enumerate(job.pairs):
+                if position not in failed:
+                    expected = Content(key, self._books.generation)
+                    self._holds(worker, tier, block, expected, "reads-what-was-written", f"was written by {job} as")
 
     def _reads_right(self, worker: int, request: int) -> None:
         running = self._engine.requests[request]
@@ -549,18 +567,23 @@ def _changed(state: object, before: bytes) -> bool:
     return restored != state
 
 
-def _device(setting: Setting, began: Callable[[int, Operation], None]) -> Host | Cuda:
+def _device(setting: Setting, began: Callable[[int, Operation], None], failing: FailingCopies) -> Host | Cuda:
     """Raises RuntimeError for `cuda` where there is none."""
     scope = setting.scope
     sizes = (scope.workers, scope.device_blocks, scope.host_blocks)
-    layers, block_bytes, delays = setting.layers, setting.block_bytes, setting.delays
+    options = _Options(
+        layers=setting.layers,
+        block_bytes=setting.block_bytes,
+        delays=setting.delays,
+        watchdog=WATCHDOG_S,
+        on_run=began,
+        faults=failing.faults,
+    )
     if setting.device == "cuda":
         from kvoffload.devices.cuda_torch import driver
 
-        return Cuda(
-            driver(), *sizes, layers=layers, block_bytes=block_bytes, delays=delays, watchdog=WATCHDOG_S, on_run=began
-        )
-    return Host(*sizes, layers=layers, block_bytes=block_bytes, delays=delays, watchdog=WATCHDOG_S, on_run=began)
+        return Cuda(driver(), *sizes, **options)
+    return Host(*sizes, **options)
 
 
 def open_soaked(setting: Setting) -> Soaked:

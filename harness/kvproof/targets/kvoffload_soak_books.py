@@ -5,7 +5,7 @@ aborts, preemptions). They do not look at the engine's own table of transfers, w
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -38,6 +38,7 @@ class BookedJob:
     view      what the contract makes of it: LIVE ones publish, FORGOTTEN ones hold nothing
     launched  False: queued for the next launch, no worker knows of it
     reported  workers that have reported it
+    failed    positions of the pairs that one of them could not copy
     """
 
     id: int
@@ -47,6 +48,15 @@ class BookedJob:
     launched: bool
     view: View = "LIVE"
     reported: set[int] = field(default_factory=set[int])
+    failed: set[int] = field(default_factory=set[int])
+
+    @property
+    def intact(self) -> Pairs:
+        """What it brings over, if it is complete: of a load what precedes the first failure, since the request computes
+        all that follows."""
+        if not self.store:
+            return self.pairs[: min(self.failed, default=len(self.pairs))]
+        return tuple([pair for position, pair in enumerate(self.pairs) if position not in self.failed])
 
     @property
     def device_blocks(self) -> list[int]:
@@ -132,12 +142,14 @@ class Books:
             if job.launched and job.stream == stream and job.id <= mark and worker not in job.reported
         ]
 
-    def reported(self, worker: int, jobs: Sequence[int]) -> list[BookedJob]:
-        """A worker reports these; answers the jobs that are complete with it."""
+    def reported(self, worker: int, jobs: Sequence[int], failed: Mapping[int, Collection[int]]) -> list[BookedJob]:
+        """A worker reports these, and the positions of what it could not copy; answers the jobs that are complete with
+        it."""
         complete: list[BookedJob] = []
         for number in jobs:
             job = self.jobs[number]
             job.reported.add(worker)
+            job.failed.update(failed[number])
             if len(job.reported) == self._workers:
                 complete.append(self.jobs.pop(number))
         return complete
@@ -216,13 +228,15 @@ class Books:
         self, tier: str, before: Cached, after: Cached, batch: Sequence[BookedJob], complete: Sequence[BookedJob]
     ) -> None:
         """After a report: what can be hit now and could not before was copied by a job that is complete and LIVE."""
-        due = {pair[1:]: job for job in complete if job.view == "LIVE" for pair in job.pairs}
+        due = {pair[1:]: job for job in complete if job.view == "LIVE" for pair in job.intact}
         for key, block in after.items():
             if key in before or (block, key) in due:
                 continue
             job = next((job for job in batch if any(pair[1:] == (block, key) for pair in job.pairs)), None)
             if job is not None and job.view != "LIVE":
                 name, why = "dropped-jobs-publish-nothing", f"{job} was dropped"
+            elif job is not None and len(job.reported) == self._workers:
+                name, why = "failed-copies-are-never-published", f"{job} failed to bring it over"
             elif job is not None:
                 name, why = "published-after-all-copied", f"{job} was reported by {len(job.reported)} workers only"
             else:
@@ -241,6 +255,18 @@ class Books:
                     "complete and not published",
                     tier,
                 )
+
+    def check_withdrawn(self, host: Cached, complete: Sequence[BookedJob]) -> None:
+        """After a report: what a LIVE load could not read is not offered again by the host block that it is in."""
+        for job in complete:
+            for position in sorted(job.failed) if job.view == "LIVE" and not job.store else ():
+                source, _, key = job.pairs[position]
+                if host.get(key) == source:
+                    raise Violation(
+                        "failed-copies-are-never-published",
+                        f"Host block h{source} can still be hit as {self.name(key)}, although {job} failed to read it.",
+                        "unreadable and offered",
+                    )
 
     def check_stepping(self, engine: Engine) -> None:
         """The engine must be stepped while a request or a transfer that holds blocks is left, and no longer."""

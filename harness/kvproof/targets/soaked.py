@@ -34,6 +34,7 @@ class Setting(NamedTuple):
     block_bytes  of one block in one layer
     delays       seed of random pauses of the streams; None: they run as fast as they can
     device       `host` or `cuda`
+    failing      seed of the copies that fail; None: none does
     """
 
     contract: Contract
@@ -42,6 +43,7 @@ class Setting(NamedTuple):
     block_bytes: int
     delays: int | None
     device: str = "host"
+    failing: int | None = None
 
     def __str__(self) -> str:
         scope, contract = self.scope, self.contract
@@ -53,6 +55,7 @@ class Setting(NamedTuple):
             f"{'marks reported, ' if contract.marks else ''}"
             f"{'repeated keys, ' if scope.repeats else ''}"
             f"{f'window {scope.window}, ' if scope.window else ''}"
+            f"{'' if self.failing is None else 'copies that fail, '}"
             f"{'no delays' if self.delays is None else 'random delays'}"
         )
 
