@@ -85,6 +85,15 @@ def both(*scopes: str) -> Instances:
 FUZZED = "fuzz,tiers=all+device+host"
 """The fuzz scope with what not every target has."""
 
+_FAULTS = "duplicates=2,forgeries=1,double_frees=1,failures=1,partial_failures=1,expiries=1,deaths=1"
+DYING = (
+    "cascades,forgeries=1,double_frees=1,deaths=1",
+    f"repeats,tiers=all+device+host,second=3,{_FAULTS}",
+    f"windows,tiers=all+device+host,second=3,{_FAULTS}",
+)
+"""Scopes that between them have every two modes that are neither searched together nor refused (`kvproof.pairs`), with
+a worker that dies: then little is left to do, so that they come beside those where none does."""
+
 LAGGING = Instance("s2", output_from="first")
 """Where the second worker lags behind the first."""
 
@@ -268,7 +277,7 @@ ROWS: tuple[Row, ...] = (
         "fuzz",
         ("ledger", "host", "cuda"),
         check=both(FUZZED),
-        nightly=both("repeats", "windows", "cascades"),
+        nightly=both("repeats", "windows", "cascades", *DYING),
         foreign=both("fuzz"),
         watched=both("serving"),
         options={"commands": 3000},

@@ -1,5 +1,6 @@
-"""`kvproof list`: which targets, scopes and properties there are."""
+"""`kvproof list`: which targets, scopes and properties there are, and which modes are taken together."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from kvproof.cli.flags import Parser
@@ -14,7 +15,7 @@ Listing = tuple[list[str], list[Result]]
 
 
 def run(arguments: Sequence[str]) -> int:
-    parser = Parser("list", "List what there is: targets, scopes or properties.")
+    parser = Parser("list", "List what there is: targets, scopes, properties, or pairs of modes.")
     parser.add_argument("what", metavar="|".join(LISTINGS), help="which")
     parsed = parser.read(arguments)
     listing = LISTINGS.get(parsed.what)
@@ -53,4 +54,19 @@ def _properties() -> Listing:
     return _columns([(name, sentence_of(name)) for name in NAMES]), [_entry(name=name) for name in NAMES]
 
 
-LISTINGS: Mapping[str, Callable[[], Listing]] = {"targets": _targets, "scopes": _scopes, "properties": _properties}
+def _pairs() -> Listing:
+    from kvproof.pairs import pairs  # only here: it makes a machine for most of them
+
+    found = pairs()
+    rows = [(pair.name, f"{pair.treatment:<8}  {pair.why}") for pair in found]
+    many = Counter(pair.treatment for pair in found)
+    hint = ", ".join([f"{many[treatment]} {treatment}" for treatment in many])
+    return [*_columns(rows), f"{len(found)} pairs of modes: {hint}"], [_entry(name=pair.name) for pair in found]
+
+
+LISTINGS: Mapping[str, Callable[[], Listing]] = {
+    "targets": _targets,
+    "scopes": _scopes,
+    "properties": _properties,
+    "pairs": _pairs,
+}

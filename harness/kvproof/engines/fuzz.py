@@ -8,7 +8,6 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from kvmodel import ACTIONS, Contract, Scope
-from kvmodel.machine import objection_to_deaths
 from kvproof.engines import walks
 from kvproof.engines.run_of import failure_of
 from kvproof.engines.shrink import shrunk_with_scope
@@ -16,7 +15,7 @@ from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
 from kvproof.lockstep import HEALTH_CHECKS, Lockstep, Nonconforming, lockstep_class
 from kvproof.obligations.runs import is_watched
-from kvproof.search.modes import turns, with_modes
+from kvproof.search.modes import turns_at, with_modes
 from kvproof.targets.declared import declared_contract, undeclared
 from kvproof.targets.open_for import opener
 from kvproof.targets.registry import load
@@ -81,15 +80,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
 
 def _contracts(contract: Contract, scope: Scope) -> list[Contract]:
     plain = Contract(contract.discipline, environment=contract.environment)
-    if contract != plain:
-        return [contract]
-    return [
-        turn
-        for turn in turns(contract)
-        if (turn.depth == 1 or not scope.window)
-        and not (turn.marks and scope.second_blocks)
-        and not (scope.deaths and objection_to_deaths(turn))
-    ]
+    return turns_at(contract, scope) if contract == plain else [contract]
 
 
 def _batch(job: Job, cls: type[Lockstep], number: int, progress: Progress, cut: Cut) -> Failure | None:

@@ -230,11 +230,18 @@ LISTED = (
     ("deaths", "resets"),
     ("deaths", "tiers"),
     ("deaths", "second"),
+    ("declared", "depth"),
 )
 """Further pairs, of modes that change what each other does: not every pair of them, since their states are many."""
 
 EXCLUSIVE = frozenset({frozenset({"decode", "pressure"})})
 """Pairs of which one contains the other."""
+
+
+def paired() -> tuple[tuple[str, str], ...]:
+    """Every two modes that are taken together. What becomes of the others, `kvproof list pairs` says."""
+    chosen = [pair for pair in combinations(PAIRED_WITH_ALL, 2) if frozenset(pair) not in EXCLUSIVE]
+    return (*chosen, *LISTED)
 
 
 def turns(contract: Contract) -> list[Contract]:
@@ -253,6 +260,12 @@ def turns(contract: Contract) -> list[Contract]:
         for first, store in enumerate(STORE_MODES)
         for second, output in enumerate(OUTPUT_FROM)
     ]
+
+
+def turns_at(contract: Contract, scope: Scope) -> list[Contract]:
+    """The turns that go with a scope. BadScope if the contract itself does not."""
+    Machine(contract, scope)
+    return [turn for turn in turns(contract) if _goes_together(Variant("", scope, turn))]
 
 
 def with_modes(name: str, scope: Scope, contract: Contract) -> Variant:
@@ -277,8 +290,7 @@ def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[V
 def _variants(base: Variant, pairs: bool) -> list[Variant]:
     if not pairs:
         return [_varied(_lighter_alone(base, mode), (mode,)) for mode in MODES]
-    chosen = [pair for pair in combinations(PAIRED_WITH_ALL, 2) if frozenset(pair) not in EXCLUSIVE]
-    return [_varied(_lighter(base, pair), pair) for pair in (*chosen, *LISTED)]
+    return [_varied(_lighter(base, pair), pair) for pair in paired()]
 
 
 def _goes_together(variant: Variant) -> bool:
