@@ -13,7 +13,7 @@ from kvmodel.contract import DISCIPLINES, Discipline
 from kvspecs.proof.action import Action, Effect, Parameters
 from kvspecs.proof.actions import actions_of
 from kvspecs.proof.finite import FiniteInduction
-from kvspecs.proof.logic import all_of, no, one, pick
+from kvspecs.proof.logic import all_of, implies, no, one, pick
 from kvspecs.proof.parametric import Induction
 from kvspecs.proof.state import State, Vocabulary
 
@@ -43,6 +43,17 @@ def without(clause: str) -> Alter:
         kept = tuple(c for c in effect.guard if c.name != clause)
         assert len(kept) < len(effect.guard), clause
         return replace(effect, guard=kept)
+
+    return alter
+
+
+def instead(clause: str, formula: Callable[[State, Parameters], Callable[..., Any]]) -> Alter:
+    """The guard has another clause of that name: a function of state and parameters."""
+
+    def alter(w: Vocabulary, s: State, p: Parameters, effect: Effect) -> Effect:
+        changed = tuple(c._replace(formula=formula(s, p)) if c.name == clause else c for c in effect.guard)
+        assert clause in [c.name for c in changed], clause
+        return replace(effect, guard=changed)
 
     return alter
 
@@ -79,6 +90,14 @@ def _freed_on_host_in_flight(w: Vocabulary, s: State, p: Parameters, t: State) -
 
 def _published_though_abandoned(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
     return lambda h: pick(all_of(no(s.is_load(p.j)), s.job_host(p.j, h)), s.carries(p.j, h), s.host_key(h))
+
+
+def _failed_on_the_last_worker(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda i, h: pick(i == p.j, all_of(s.job_host(p.j, h), p.fails(h)), s.failed(i, h))
+
+
+def _kept_for_finders(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda h: t.host_refs(h) + p.host_pins(h)
 
 
 BUGS: tuple[Bug, ...] = (
@@ -212,6 +231,41 @@ BUGS: tuple[Bug, ...] = (
     Bug("output-publishes-what-left", BOTH, "HandleOutput", without("publishes-eligible"), "cached-on-device"),
     Bug("output-keeps-what-left", BOTH, "HandleOutput", untouched("device_refs", "device_queued"), "device-owned"),
     Bug("output-computes-nothing", BOTH, "HandleOutput", untouched("computed"), "cached-as-it-stands"),
+    # copies that fail
+    Bug("failed-store-is-not-noted", BOTH, "RunStore", untouched("failed"), "store-has-written"),
+    Bug("failed-load-is-not-noted", BOTH, "RunLoad", untouched("failed"), "load-has-written"),
+    Bug(
+        "failure-of-another-worker-is-forgotten",
+        BOTH,
+        "RunStore",
+        changing(failed=_failed_on_the_last_worker),
+        "store-has-written",
+    ),
+    Bug(
+        "failed-store-is-published",
+        BOTH,
+        "CompleteStore",
+        instead("publishes-eligible", lambda s, p: lambda h: implies(p.publish(h), s.job_host(p.j, h))),
+        "failed-is-not-published",
+    ),
+    Bug("failed-load-completes-as-whole", BOTH, "CompleteLoad", without("nothing-failed"), "computed-in-table"),
+    Bug(
+        "failed-load-counts-as-loaded",
+        BOTH,
+        "CompleteFailedLoad",
+        instead("brought-is-copied", lambda s, p: lambda d: implies(p.brought(d), s.job_device(p.j, d))),
+        "failed-is-not-counted",
+    ),
+    Bug(
+        "failed-load-is-published",
+        BOTH,
+        "CompleteFailedLoad",
+        instead("publishes-eligible", lambda s, p: lambda d: implies(p.publish(d), s.job_device(p.j, d))),
+        "failed-is-not-published",
+    ),
+    Bug("unreadable-stays-on-offer", BOTH, "CompleteFailedLoad", untouched("host_key"), "unreadable-is-not-offered"),
+    Bug("lookup-keeps-unreadable", BOTH, "CompleteFailedLoad", without("finders-look-again"), "pins-phase"),
+    Bug("unreadable-is-not-released", BOTH, "CompleteFailedLoad", changing(host_refs=_kept_for_finders), "host-owned"),
     # resets
     Bug("reset-frees-in-flight", PINNING, "Reset", changing(device_refs=_freed_in_flight), "device-owned"),
     Bug("reset-frees-host-in-flight", PINNING, "Reset", changing(host_refs=_freed_on_host_in_flight), "host-owned"),

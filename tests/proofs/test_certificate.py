@@ -18,7 +18,7 @@ def test_it_is_of_this_specification() -> None:
         kept = certificate.valid(discipline)
         assert kept is not None, "run `kvproof prove --certify`"
         assert kept.seeds == (0, 1, 2)
-        assert kept.safety == 19
+        assert kept.safety == 20
         assert kept.theorems == 5
         safety = sum(len(Induction(discipline, action).obligations) for action in actions_of(discipline))
         safety += len(Start(discipline).obligations)

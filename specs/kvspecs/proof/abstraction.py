@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 from kvmodel import request as requests
 from kvmodel import transfer_job as jobs
+from kvmodel.contents import TORN
 from kvmodel.contract import Discipline
 from kvmodel.setting import Setting
 from kvmodel.state import State as MachineState
 from kvspecs.proof.counting import COUNTS
-from kvspecs.proof.logic import Binary, Term, all_of, any_of, differ
+from kvspecs.proof.logic import Binary, Term, all_of, any_of
 from kvspecs.proof.state import GHOSTS, TABLES, Cardinalities, State, Vocabulary, in_table
 
 GONE = 3
@@ -50,6 +51,7 @@ def constants(discipline: Discipline, below: Binary, in_prompt: Binary) -> Vocab
     return Vocabulary(
         discipline=discipline,
         none=NONE,
+        torn=TORN,
         below=below,
         in_prompt=in_prompt,
         absent=requests.ABSENT,
@@ -166,13 +168,15 @@ def _job(job: jobs.Job, entries: dict[str, Entries]) -> None:
     entries["sent"][one] = not jobs.is_queued(job)
     entries["flushed"][one] = job.flushed
     entries["waits_for_step"][one] = job.after_step
-    for pair in job.pairs:
+    bad = jobs.failed_positions(job)
+    for position, pair in enumerate(job.pairs):
         device, host = (pair.destination, pair.source) if load else (pair.source, pair.destination)
         entries["job_device"][job.id, device] = True
         entries["job_host"][job.id, host] = True
         entries["device_of"][job.id, host] = device
         entries["host_of"][job.id, device] = host
         entries["carries"][job.id, host] = pair.key
+        entries["failed"][job.id, host] = position in bad
     for worker, progress in enumerate(job.progress):
         entries["copied"][job.id, worker] = progress >= jobs.COPIED
         entries["reported"][job.id, worker] = progress == jobs.REPORTED
@@ -264,8 +268,8 @@ _ROW: Matters = lambda w, s, u, j, *rest: in_table(w, s, j)  # noqa: E731
 _STEP: Matters = lambda w, s, u, g, *rest: s.in_steps(g)  # noqa: E731
 
 MATTERS: Mapping[str, Matters] = {
-    "device_old": lambda w, s, u, d, x: differ(s.device_holds(d, x), w.none),
-    "host_old": lambda w, s, u, h, x: differ(s.host_holds(h, x), w.none),
+    "device_old": lambda w, s, u, d, x: s.device_holds(d, x) not in (w.none, w.torn),
+    "host_old": lambda w, s, u, h, x: s.host_holds(h, x) not in (w.none, w.torn),
     "stands_for": _HELD,
     "computed": _HELD,
     "outdated": lambda w, s, u, r: s.phase(r) == w.running,
@@ -280,6 +284,7 @@ MATTERS: Mapping[str, Matters] = {
     "device_of": lambda w, s, u, j, h: s.job_host(j, h),
     "host_of": lambda w, s, u, j, d: s.job_device(j, d),
     "carries": lambda w, s, u, j, h: s.job_host(j, h),
+    "failed": lambda w, s, u, j, h: all_of(in_table(w, s, j), s.job_host(j, h)),
     "sent": _ROW,
     "copied": _ROW,
     "reported": _ROW,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from kvspecs.proof.counting import Union
+from kvspecs.proof.counting import Chosen, Union
 from kvspecs.proof.logic import Term
 from kvspecs.proof.state import State, Vocabulary
 
@@ -39,6 +39,7 @@ class Effect:
     promises what the rule itself relies on, such as that nothing is released that is not referenced
     changed  by (sort counted, sort of block): the one element for which a count's membership may change
     unions   which sets are unions of others across the action (see `kvspecs.proof.counting`)
+    chosen   by name: sets that the action chooses and counts
     """
 
     guard: tuple[Clause, ...]
@@ -46,6 +47,7 @@ class Effect:
     promises: tuple[Clause, ...] = ()
     changed: Mapping[tuple[str, str], Callable[[Term], Term]] = field(default_factory=dict)
     unions: tuple[Union, ...] = ()
+    chosen: Mapping[str, Chosen] = field(default_factory=dict)
 
     def then(self, **tables: Any) -> "Effect":
         """The same, with some tables after it replaced."""

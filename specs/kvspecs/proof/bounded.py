@@ -14,7 +14,7 @@ import z3
 from kvmodel.contract import Discipline
 from kvspecs.proof.action import Action, Effect, Parameters
 from kvspecs.proof.actions import actions_of
-from kvspecs.proof.finite import TIMEOUT_MS, counted
+from kvspecs.proof.finite import TIMEOUT_MS, counted, sizes_of
 from kvspecs.proof.initial import initial
 from kvspecs.proof.invariant import Invariant
 from kvspecs.proof.logic import Term, all_of, any_of, implies, no
@@ -138,6 +138,7 @@ class Bounded:
         for name, (arguments, _) in TABLES.items():
             for terms in self.tuples(arguments):
                 yield getattr(after, name)(*terms) == getattr(effect.after, name)(*terms)
+        yield from sizes_of(effect, self.elements)
         yield from self._within(action, values, effect.after)
 
     def _within(self, action: Action, values: Mapping[str, Any], after: State) -> Iterator[Term]:

@@ -52,6 +52,8 @@ SCOPE = Scope(
     losses=9,
     forgeries=9,
     double_frees=9,
+    failures=9,
+    partial_failures=9,
 )
 FIRST, SECOND = 1, 2
 """The two keys that both requests ask for, in this order."""
@@ -128,6 +130,8 @@ def _shape_of_job(f: FiniteInduction, j: Term) -> Iterator[Term]:
     yield implies(s.view(j) == w.forgotten, any_of(*(no(any_of(s.reported(j, x), s.lost(j, x))) for x in e["W"])))
     yield implies(all_of(here, s.is_load(j)), s.has_request(j))
     yield implies(s.waits_for_step(j) >= 0, any_of(*(all_of(s.in_steps(g), s.waits_for_step(j) == g) for g in e["S"])))
+    for h in e["H"]:
+        yield implies(all_of(here, s.failed(j, h)), all_of(s.job_host(j, h), any_of(*(s.copied(j, x) for x in e["W"]))))
     for i in e["J"]:
         yield implies(all_of(here, s.waits_for_job(j, i)), all_of(differ(i, j), in_table(w, s, i), s.sent(i)))
     if w.pins:
@@ -175,6 +179,8 @@ def shape_of_choice(f: FiniteInduction) -> Iterator[Term]:
         "Grow": lambda: _shape_of_growth(f, p),
         "Finish": lambda: _shape_of_the_finished(f, p),
         "Launch": lambda: _shape_of_launch(f, p),
+        "RunStore": lambda: iter([implies(p.fails(h), s.job_host(p.j, h)) for h in f.elements["H"]]),
+        "RunLoad": lambda: iter([implies(p.fails(h), s.job_host(p.j, h)) for h in f.elements["H"]]),
         "HandleOutput": lambda: iter([p.v == f.elements["W"][0]]),
         "ReportUnowed": lambda: iter(
             [any_of(p.j == s.next_job(), all_of(in_table(f.w, s, p.j), s.reported(p.j, p.v)))]
@@ -377,7 +383,15 @@ def _job(t: Tables, j: int) -> Job:
         flushed=pending and t["flushed"][(j,)],
         after_step=step if pending and step >= 0 and t["in_steps"][(step,)] else NONE,
         after_jobs=waits if pending else (),
+        failed=_failed(t, j, load, pairs),
     )
+
+
+def _failed(t: Tables, j: int, load: bool, pairs: list[Pair]) -> tuple[tuple[int, int], ...]:
+    """Each pair of which a copy failed, on the first worker that has run it."""
+    worker = next((x for x in range(SIZES["W"]) if t["copied"][j, x]), 0)
+    hosts = [pair.source if load else pair.destination for pair in pairs]
+    return tuple((worker, position) for position, host in enumerate(hosts) if t["failed"][j, host])
 
 
 def _is_pending(t: Tables, j: int) -> bool:
@@ -432,8 +446,8 @@ def _action(name: str, t: Tables, p: Mapping[str, Any]) -> MachineAction:
         "AdmitWithLoad": lambda: _admit(t, p),
         "Launch": lambda: _launch(t, p),
         "RunCompute": lambda: act.Run(p["v"], 0),
-        "RunStore": lambda: act.Run(p["v"], STORE),
-        "RunLoad": lambda: act.Run(p["v"], LOAD),
+        "RunStore": lambda: _copy(t, p, STORE),
+        "RunLoad": lambda: _copy(t, p, LOAD),
         "ReportUnowed": lambda: _unowed(t, p),
         "LoseReport": lambda: act.LoseReport(p["v"], p["j"]),
         "HandleOutput": lambda: act.HandleOutput(),
@@ -476,6 +490,15 @@ def _launch(t: Tables, p: Mapping[str, Any]) -> act.Launch:
         pairs = tuple(Pair(p["source"][(h,)], h, p["key"][(h,)]) for h in hosts)
         stores.append((p["owner"][(j,)] if p["owned"][(j,)] else NONE, pairs))
     return act.Launch(act.Launching(tuple(computes), tuple(stores), (), tuple(_chosen(p["flush"]))))
+
+
+def _copy(t: Tables, p: Mapping[str, Any], stream: int) -> MachineAction:
+    hosts = [h for h in range(SIZES["H"]) if t["job_host"][p["j"], h]]
+    hosts.sort(key=lambda h: t["carries"][p["j"], h])
+    failing = [position for position, h in enumerate(hosts) if p["fails"][(h,)]]
+    if not failing:
+        return act.Run(p["v"], stream)
+    return act.FailCopy(p["v"], stream, None if len(failing) == len(hosts) else failing[0])
 
 
 def _unowed(t: Tables, p: Mapping[str, Any]) -> MachineAction:

@@ -7,7 +7,7 @@ nothing is ever quantified over sets. `tests/specs/proof/test_counting.py` check
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from kvspecs.proof.logic import Term, all_of, any_of, iff, implies, no, one
+from kvspecs.proof.logic import Term, Unary, all_of, any_of, iff, implies, no, one
 from kvspecs.proof.state import State, Vocabulary, in_awaited
 
 Member = Callable[[Vocabulary, State, Term, Term], Term]
@@ -98,10 +98,22 @@ DEVICE_OWNERS = ("idle", "computing", "loading", "draining", "left", "looked_up"
 HOST_OWNERS = ("host_looked_up", "host_queued", "host_launched", "host_abandoned")
 
 
+class Chosen(NamedTuple):
+    """A set that an action chooses, for one block of sort `of`: elements of sort `counted`. `size(block)` is how many.
+
+    The size is a parameter of the action, of which nothing is known but the facts below.
+    """
+
+    counted: str
+    of: str
+    member: Callable[[Term, Term], Term]
+    size: Unary
+
+
 class Union(NamedTuple):
     """After an action, or before it, one set is the disjoint union of others: `whole` and `parts` name (when, count).
 
-    `when` is "before" or "after" the action.
+    `when` is "before" or "after" the action; of a part also "chosen": a set that the action chooses.
     """
 
     whole: tuple[str, str]

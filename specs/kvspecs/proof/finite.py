@@ -48,6 +48,13 @@ def counted(w: Vocabulary, s: State, elements: Mapping[str, Sequence[Term]]) -> 
     return Cardinalities(**{name: size(name) for name in COUNTS})
 
 
+def sizes_of(effect: Effect, elements: Mapping[str, Sequence[Term]]) -> Iterator[Term]:
+    """That the sets which the action chooses have the sizes that it says."""
+    for chosen in effect.chosen.values():
+        for block in elements[chosen.of]:
+            yield chosen.size(block) == sum(one(chosen.member(x, block)) for x in elements[chosen.counted])
+
+
 class FiniteInduction:
     """The obligations of one action where sorts have these sizes. `alter` changes its effect: a bug, on purpose."""
 
@@ -79,7 +86,7 @@ class FiniteInduction:
             found += [invariant.formula(self.w, self.before, *terms) for terms in self.tuples(invariant.sorts)]
         for clause in self.effect.guard:
             found += [clause.formula(*terms) for terms in self.tuples(clause.sorts)]
-        return found + list(self._within())
+        return found + list(sizes_of(self.effect, self.elements)) + list(self._within())
 
     def _within(self) -> Iterator[Term]:
         for name, (arguments, value) in TABLES.items():

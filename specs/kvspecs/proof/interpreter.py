@@ -3,6 +3,7 @@
 No solver is asked: the same guards and updates that z3 reasons about compute on Python's values.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from kvmodel.setting import Setting
 from kvmodel.state import State as MachineState
 from kvmodel.state import job_with
 from kvmodel.streams import COMPUTE, oldest_compute, oldest_copy
-from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LIVE, LOAD, LOST, NONE, REPORTED, STORE, Job
+from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LIVE, LOAD, LOST, NONE, REPORTED, STORE, Job, intact_pairs
 from kvspecs.proof.abstraction import Abstract, abstract, differences, elements, vocabulary
 from kvspecs.proof.action import Effect, Parameters
 from kvspecs.proof.actions import ALL
@@ -32,13 +33,11 @@ class NotSpecified(ValueError):
 
 
 def check_specified(setting: Setting) -> None:
-    """Raises NotSpecified for what the specification lacks: depth 2, copies that fail, resets of one tier, blocks at
-    several positions, windows, marks, deadlines, a second host tier, workers that die."""
+    """Raises NotSpecified for what the specification lacks: depth 2, resets of one tier, blocks at several positions,
+    windows, marks, deadlines, a second host tier, workers that die."""
     contract, scope = setting.contract, setting.scope
     if contract.depth > 1:
         raise NotSpecified(f"depth {contract.depth} is not in the specification; it has depth 1")
-    if scope.failures or scope.partial_failures:
-        raise NotSpecified("copies that fail are not in the specification")
     if scope.tiers != ("all",):
         raise NotSpecified("resets of one tier are not in the specification")
     if scope.repeats:
@@ -168,14 +167,26 @@ def _launch(setting: Setting, before: MachineState, action: act.Launch, after: M
 def _run(setting: Setting, before: MachineState, action: act.Run, after: MachineState) -> Occurrence:
     v = action.worker
     if action.stream != COMPUTE:
-        job = oldest_copy(before, v, action.stream)
-        assert job is not None
-        return Occurrence("RunStore" if action.stream == STORE else "RunLoad", {"j": job.id, "v": v})
+        return _copy(before, v, action.stream, ())
     step = oldest_compute(before, v)
     assert step is not None
     others = [x for x, ran in enumerate(step.ran) if x != v and not ran]
     last = all(other.id != step.id for other in after.steps)
     return Occurrence("RunCompute", {"g": step.id, "v": v, "last": last, "other": others[0] if others else v})
+
+
+def _copy(before: MachineState, v: int, stream: int, failing: tuple[int, ...] | None) -> Occurrence:
+    """failing: positions of the pairs that fail; None: all do."""
+    job = oldest_copy(before, v, stream)
+    assert job is not None
+    hosts = [pair.destination if stream == STORE else pair.source for pair in job.pairs]
+    fails = hosts if failing is None else [hosts[position] for position in failing]
+    return Occurrence("RunStore" if stream == STORE else "RunLoad", {"j": job.id, "v": v, "fails": _set(fails)})
+
+
+def _fail_copy(setting: Setting, before: MachineState, action: act.FailCopy, after: MachineState) -> Occurrence:
+    failing = None if action.position is None else (action.position,)
+    return _copy(before, action.worker, action.stream, failing)
 
 
 def _report(setting: Setting, before: MachineState, action: act.Report, after: MachineState) -> Occurrence:
@@ -194,7 +205,17 @@ def _report(setting: Setting, before: MachineState, action: act.Report, after: M
     published = [block for block, key in enumerate(new.keys) if key and old.keys[block] != key]
     at = {pair.destination: new.keys.index(pair.key) for pair in job.pairs if pair.key in new.keys}
     values |= {"publish": _set(published), "at": _map(at)}
-    return Occurrence("CompleteLoad" if load else "CompleteStore", values)
+    if not load or not job.failed:
+        return Occurrence("CompleteLoad" if load else "CompleteStore", values)
+    let_go = {r: request.pins for r, request in enumerate(before.requests) if request.pins != after.requests[r].pins}
+    pinned = [pins for pins in let_go.values() if pins is not None]
+    values |= {
+        "brought": _set(pair.destination for pair in intact_pairs(job)),
+        "again": _set(let_go),
+        "pins": _map(Counter(block for pins in pinned for block in pins.device), 0),
+        "host_pins": _map(Counter(block for pins in pinned for block in pins.host), 0),
+    }
+    return Occurrence("CompleteFailedLoad", values)
 
 
 def _settling(job: Job, worker: int) -> Values:
@@ -301,6 +322,7 @@ _READERS: Mapping[str, Callable[..., Occurrence]] = {
     "LoseReport": _lose,
     "ForgeReport": _unowed,
     "FreeTwice": _free_twice,
+    "FailCopy": _fail_copy,
 }
 """By the name of the machine's action."""
 
@@ -339,6 +361,10 @@ class Interpreter:
             for chosen in elements(universe, clause.sorts):
                 if not clause.formula(*chosen):
                     yield f"{name}: guard {clause.name}({', '.join(map(str, chosen))}) does not hold"
+        for number, few in effect.chosen.items():
+            for block in universe[few.of]:
+                if few.size(block) != sum(bool(few.member(x, block)) for x in universe[few.counted]):
+                    yield f"{name}: {number}({block}) is not how many there are"
         for difference in differences(self.w, effect.after, tables_after):
             yield f"{name}: {difference}"
 

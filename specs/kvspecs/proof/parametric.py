@@ -17,7 +17,7 @@ import z3
 
 from kvmodel.contract import Discipline
 from kvspecs.proof.action import Action, Effect, Parameters
-from kvspecs.proof.counting import COUNTS, Count, Union, fact_member, fact_union, fact_witness
+from kvspecs.proof.counting import COUNTS, Chosen, Count, Union, fact_member, fact_union, fact_witness
 from kvspecs.proof.invariants import invariants_of
 from kvspecs.proof.logic import Term
 from kvspecs.proof.obligations import Obligation, obligations_of
@@ -47,6 +47,8 @@ def _facts(w: Vocabulary, before: State, after: State, effect: Effect) -> Iterat
         for when, state in at.items():
             yield _witness(w, state, name, count, when)
             yield _member(w, state, name, count)
+    for name, chosen in effect.chosen.items():
+        yield from _of_chosen(name, chosen)
     for union in unions_of(effect):
         yield _union(w, at, union, effect)
 
@@ -74,6 +76,14 @@ def _member(w: Vocabulary, state: State, name: str, count: Count) -> Assumption:
     )
 
 
+def _of_chosen(name: str, chosen: Chosen) -> Iterator[Assumption]:
+    """The same of a set that the action chooses."""
+    counted, of, member, size = chosen
+    witness = z3.Function(f"some_{name}_chosen", SORTS[of], SORTS[counted])
+    yield Assumption(f"some-{name}", of, lambda b: fact_witness(witness(b), lambda x: member(x, b), size(b)))
+    yield Assumption(f"at-least-one-{name}", of + counted, lambda b, x: fact_member(x, lambda y: member(y, b), size(b)))
+
+
 def _doubtful(union: Union, count: Count) -> Any:
     """For a block, an element for which the premise of a union fails, if there is one."""
     label = "_".join((*union.whole, *(word for part in union.parts for word in part)))
@@ -92,15 +102,17 @@ def _union(w: Vocabulary, at: Mapping[str, State], union: Union, effect: Effect)
     doubtful = _doubtful(union, count)
     changed = effect.changed.get((count.counted, count.of))
 
+    def part(when: str, name: str, b: Term) -> tuple[Callable[[Term], Term], Term]:
+        """Who is a member, and how many are."""
+        if when == "chosen":
+            chosen = effect.chosen[name]
+            return lambda x: chosen.member(x, b), chosen.size(b)
+        return _member_of(w, at[when], COUNTS[name], b), getattr(at[when].counts, name)(b)
+
     def formula(b: Term) -> Term:
-        return fact_union(
-            doubtful(b),
-            _member_of(w, at[whole[0]], count, b),
-            [_member_of(w, at[when], COUNTS[name], b) for when, name in parts],
-            getattr(at[whole[0]].counts, whole[1])(b),
-            [getattr(at[when].counts, name)(b) for when, name in parts],
-            None if changed is None else changed(b),
-        )
+        members, sizes = zip(*(part(when, name, b) for when, name in parts), strict=True)
+        all_members, size = part(*whole, b)
+        return fact_union(doubtful(b), all_members, members, size, sizes, None if changed is None else changed(b))
 
     return Assumption(f"union-{whole[1]}", count.of, formula)
 

@@ -20,12 +20,14 @@ class Vocabulary:
     """What never changes: the discipline, the names of phases and views, and how keys are ordered.
 
     none       no key
+    torn       what a failed copy leaves behind. Nothing is assumed of it: it might be anything
     below      below(k, l): the prefix that k stands for is a proper prefix of l's
     in_prompt  in_prompt(r, k): k is one of the keys of the request's prompt
     """
 
     discipline: Discipline
     none: Term
+    torn: Term
     below: Binary
     in_prompt: Binary
     absent: Term
@@ -85,6 +87,7 @@ class State:
     device_of: Annotated[Binary, "JH>D", "the device block paired with a host block"]
     host_of: Annotated[Binary, "JD>H", "the host block paired with a device block"]
     carries: Annotated[Binary, "JH>K", "the key of that pair"]
+    failed: Annotated[Binary, "JH>B", "some worker has failed to copy that pair"]
     sent: Annotated[Unary, "J>B", "it was launched: the workers have it"]
     copied: Annotated[Binary, "JW>B", "a worker has run its copies"]
     reported: Annotated[Binary, "JW>B", "a worker has reported it"]

@@ -39,6 +39,7 @@ class Symbols:
         return Vocabulary(
             discipline=discipline,
             none=self.none,
+            torn=z3.Const(f"torn_{key.name()}", key),
             below=z3.Function("below", key, key, z3.BoolSort()),
             in_prompt=z3.Function("in_prompt", self.sorts["R"], key, z3.BoolSort()),
             absent=absent,

@@ -43,6 +43,11 @@ def host_pinned(w: Vocabulary, p: Parameters, s: State, t: State, h: Term) -> Te
     return implies(lost, s.host_refs(h) == 0)
 
 
+def host_pinned_if_read(w: Vocabulary, p: Parameters, s: State, t: State, h: Term) -> Term:
+    unreadable = all_of(live_load(w, s, p.j), s.job_host(p.j, h), s.failed(p.j, h))
+    return any_of(unreadable, host_pinned(w, p, s, t, h))
+
+
 def ids_go_on(w: Vocabulary, p: Parameters, s: State, t: State, j: Term) -> Term:
     new = all_of(no(in_table(w, s, j)), in_table(w, t, j))
     return all_of(t.next_job() >= s.next_job(), implies(new, all_of(s.next_job() <= j, j < t.next_job())))
@@ -96,7 +101,28 @@ def live_job_published(w: Vocabulary, p: Parameters, s: State, t: State, d: Term
 
 def live_job_published_on_host(w: Vocabulary, p: Parameters, s: State, t: State, h: Term) -> Term:
     carried = all_of(live_store(w, s, p.j), s.job_host(p.j, h), t.host_key(h) == s.carries(p.j, h))
-    return any_of(s.host_key(h) == t.host_key(h), carried)
+    return any_of(s.host_key(h) == t.host_key(h), t.host_key(h) == w.none, carried)
+
+
+def _failed_in(s: State, p: Parameters, h: Term) -> Term:
+    return all_of(s.job_host(p.j, h), s.failed(p.j, h))
+
+
+def failed_not_published(w: Vocabulary, p: Parameters, s: State, t: State, h: Term) -> Term:
+    d = s.device_of(p.j, h)
+    same_on_host = any_of(t.host_key(h) == s.host_key(h), t.host_key(h) == w.none)
+    same = any_of(t.device_key(d) == s.device_key(d), t.device_key(d) == w.none)
+    return implies(_failed_in(s, p, h), all_of(same_on_host, same))
+
+
+def failed_not_counted(w: Vocabulary, p: Parameters, s: State, t: State, r: Term, h: Term) -> Term:
+    d = s.device_of(p.j, h)
+    return implies(all_of(_failed_in(s, p, h), t.computed(r, d)), s.computed(r, d))
+
+
+def unreadable_not_offered(w: Vocabulary, p: Parameters, s: State, t: State, h: Term) -> Term:
+    completed = all_of(live_load(w, s, p.j), no(in_table(w, t, p.j)))
+    return implies(all_of(completed, _failed_in(s, p, h)), differ(t.host_key(h), s.carries(p.j, h)))
 
 
 def _left_over(w: Vocabulary, t: State, d: Term, h: Term, r: Term) -> Term:
@@ -135,6 +161,7 @@ def refused(w: Vocabulary, p: Parameters, s: State, t: State, d: Term, h: Term, 
 
 _STALE = "stale-completions-change-nothing"
 _DROPPED = "dropped-jobs-publish-nothing"
+_FAILED = "failed-copies-are-never-published"
 _IDS = "ids-are-never-reused"
 _EVICT = "pinned-is-not-evicted"
 _AGREE = "workers-agree"
@@ -142,7 +169,8 @@ _REFUSED = "refused-changes-nothing"
 
 TRANSITIONS: tuple[Transition, ...] = (
     Transition("pinned-device-key-stays", _EVICT, "D", device_pinned, but=("Reset",)),
-    Transition("pinned-host-key-stays", _EVICT, "H", host_pinned, but=("Reset",)),
+    Transition("pinned-host-key-stays", _EVICT, "H", host_pinned, but=("Reset", "Report")),
+    Transition("pinned-host-key-stays-if-it-is-read", _EVICT, "H", host_pinned_if_read, ("Report",)),
     Transition("ids-go-on", _IDS, "J", ids_go_on),
     Transition("ids-are-given-once", _IDS, "J", ids_are_given_once),
     Transition("completed-when-all-reported", _AGREE, "JW", completed_when_all_reported, REPORTS),
@@ -152,6 +180,9 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("stale-releases-its-own-on-host", _STALE, "H", stale_releases_its_own_on_host, REPORTS),
     Transition("live-job-published", _DROPPED, "D", live_job_published, REPORTS),
     Transition("live-job-published-on-host", _DROPPED, "H", live_job_published_on_host, REPORTS),
+    Transition("failed-is-not-published", _FAILED, "H", failed_not_published, REPORTS),
+    Transition("failed-is-not-counted", _FAILED, "RH", failed_not_counted, REPORTS),
+    Transition("unreadable-is-not-offered", _FAILED, "H", unreadable_not_offered, REPORTS),
     Transition("true-reset", "true-reset-serves-nothing-old", "DHRJ", true_reset, ("Reset",)),
     Transition("false-reset", "false-reset-serves-nothing-old", "DHRJ", false_reset, ("Reset",)),
     Transition("false-reset-cause", "false-reset-has-a-cause", "", false_reset_cause, ("Reset",)),

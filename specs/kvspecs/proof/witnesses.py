@@ -104,6 +104,19 @@ def _left_in_launched_step(b: Bounded, s: State) -> Term:
     return b.some("RD", found)
 
 
+def _stored_again(b: Bounded, s: State) -> Term:
+    """The first store of the key has left the table, and the host does not have it."""
+    return b.some("JH", lambda j, h: all_of(live_store(b.w, s, j), j > 0, s.job_host(j, h), s.sent(j)))
+
+
+def _computed_after_load(b: Bounded, s: State) -> Term:
+    def found(d: Term, x: Term, g: Term) -> Term:
+        torn = all_of(s.device_holds(d, x) == b.w.torn, differ(s.step_key(g, d), b.w.torn))
+        return all_of(s.awaited() == g, s.writes(g, d), torn)
+
+    return b.some("DWS", found)
+
+
 WITNESSES: tuple[Witness, ...] = (
     Witness(
         "an abandoned load is copied and not reported while its source is owned again",
@@ -165,6 +178,16 @@ WITNESSES: tuple[Witness, ...] = (
         "a request has left the step that writes its block",
         _left_in_launched_step,
         _path("Submit Admit Launch LeaveRunning"),
+    ),
+    Witness(
+        "a key whose store failed is stored again",
+        _stored_again,
+        _path("Submit Admit Launch RunCompute HandleOutput RunStore CompleteStore Launch"),
+    ),
+    Witness(
+        "what a load failed to bring is computed where it is torn",
+        _computed_after_load,
+        _path(_IN_FLIGHT, "RunLoad CompleteFailedLoad Wake Launch"),
     ),
 )
 

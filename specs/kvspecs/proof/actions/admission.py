@@ -118,6 +118,7 @@ def admit_with_load(w: Vocabulary, s: State, p: Parameters) -> Effect:
             device_of=lambda i, h: pick(made(i), into(h), s.device_of(i, h)),
             host_of=lambda i, d: pick(made(i), out(d), s.host_of(i, d)),
             carries=lambda i, h: pick(made(i), s.host_key(h), s.carries(i, h)),
+            failed=lambda i, h: all_of(s.failed(i, h), no(made(i))),
             sent=lambda i: all_of(s.sent(i), no(made(i))),
             copied=lambda i, x: all_of(s.copied(i, x), no(made(i))),
             reported=lambda i, x: all_of(s.reported(i, x), no(made(i))),

@@ -1,14 +1,15 @@
 """Completions: a worker reports a job, or never will; the scheduler handles the output of a step.
 
 `Report` is written as its cases: a report that is not the last of its job, the last one of a live store, of a live load
-and of an abandoned job, one of a forgotten job, and one that nobody owed.
+that brought all of its blocks, of one that did not, and of an abandoned job, one of a forgotten job, and one that
+nobody owed.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from kvspecs.proof.action import Action, Clause, Effect, Parameters, holds
-from kvspecs.proof.counting import Union
+from kvspecs.proof.counting import Chosen, Union
 from kvspecs.proof.logic import Term, Unary, all_of, any_of, differ, implies, no, one, pick
 from kvspecs.proof.pools import device, enough, host, released
 from kvspecs.proof.state import (
@@ -91,7 +92,13 @@ def _release_of_job(w: Vocabulary, s: State, j: Term) -> tuple[Unary, Unary]:
     return (lambda d: one(all_of(w.pins, s.job_device(j, d))), lambda h: one(s.job_host(j, h)))
 
 
+def _brought(s: State, j: Term, h: Term) -> Term:
+    """The pair of that host block was copied by every worker: a part that failed anywhere is worth nothing."""
+    return all_of(s.job_host(j, h), no(s.failed(j, h)))
+
+
 def complete_store(w: Vocabulary, s: State, p: Parameters) -> Effect:
+    """What failed is not published. It may be stored again."""
     j = p.j
     freed, host_freed = _release_of_job(w, s, j)
     return Effect(
@@ -99,7 +106,7 @@ def complete_store(w: Vocabulary, s: State, p: Parameters) -> Effect:
             _owed(w, s, p),
             _by_all(s, p),
             holds("live-store", live_store(w, s, j)),
-            *_published_if_absent(lambda h: s.carries(j, h), s.host_key, lambda h: s.job_host(j, h), p, "H"),
+            *_published_if_absent(lambda h: s.carries(j, h), s.host_key, lambda h: _brought(s, j, h), p, "H"),
         ),
         after=replace(
             s,
@@ -130,6 +137,7 @@ def complete_load(w: Vocabulary, s: State, p: Parameters) -> Effect:
             _owed(w, s, p),
             _by_all(s, p),
             holds("live-load", live_load(w, s, j)),
+            Clause("nothing-failed", "H", lambda h: implies(s.job_host(j, h), no(s.failed(j, h)))),
             *_published_if_absent(key_of, s.device_key, lambda d: s.job_device(j, d), p, "D"),
         ),
         after=replace(
@@ -145,6 +153,74 @@ def complete_load(w: Vocabulary, s: State, p: Parameters) -> Effect:
         ),
         promises=(enough(device(s), "D", freed), enough(host(s), "H", host_freed)),
         changed=_of_job(p),
+    )
+
+
+def complete_failed_load(w: Vocabulary, s: State, p: Parameters) -> Effect:
+    """What it did not bring the request computes. What could not be read is not offered again, and a lookup that found
+    it looks again (PR 49328): else everybody who shares the key fails in turn.
+
+    brought        the device blocks that count as loaded: none that failed. The machine takes those before the first
+                   one that failed
+    again          whose lookups are given up: at least of those who found what could not be read
+    pins, host_pins   how many of these lookups pin each block
+    """
+    j, brought, again = p.j, p.brought, p.again
+    r = s.request(j)
+    own, host_own = _release_of_job(w, s, j)
+
+    def key_of(d: Term) -> Term:
+        return s.carries(j, s.host_of(j, d))
+
+    def unreadable(h: Term) -> Term:
+        return all_of(s.job_host(j, h), s.failed(j, h))
+
+    def freed(d: Term) -> Term:
+        return own(d) + p.pins(d)
+
+    def host_freed(h: Term) -> Term:
+        return host_own(h) + p.host_pins(h)
+
+    tier = device(s)._replace(key=lambda d: pick(p.publish(d), key_of(d), s.device_key(d)))
+    host_tier = host(s)._replace(
+        key=lambda h: pick(all_of(unreadable(h), s.host_key(h) == s.carries(j, h)), w.none, s.host_key(h))
+    )
+    return Effect(
+        guard=(
+            _owed(w, s, p),
+            _by_all(s, p),
+            holds("live-load", live_load(w, s, j)),
+            Clause(
+                "brought-is-copied",
+                "D",
+                lambda d: implies(brought(d), all_of(s.job_device(j, d), _brought(s, j, s.host_of(j, d)))),
+            ),
+            Clause(
+                "finders-look-again", "RH", lambda x, h: implies(all_of(s.pins_host(x, h), unreadable(h)), again(x))
+            ),
+            *_published_if_absent(key_of, s.device_key, brought, p, "D"),
+        ),
+        after=replace(
+            s,
+            **released(tier, freed).device(),
+            **released(host_tier, host_freed).host(),
+            reported=_credited(s, p),
+            view=lambda i: pick(i == j, w.gone, s.view(i)),
+            computed=lambda x, d: any_of(s.computed(x, d), all_of(x == r, s.awaits(r, j), brought(d))),
+            awaits=lambda x, i: all_of(s.awaits(x, i), differ(i, j)),
+            pins_device=lambda x, d: all_of(s.pins_device(x, d), no(again(x))),
+            pins_host=lambda x, h: all_of(s.pins_host(x, h), no(again(x))),
+        ),
+        promises=(enough(device(s), "D", freed), enough(host(s), "H", host_freed)),
+        changed=_of_job(p),
+        chosen={
+            "pins": Chosen("R", "D", lambda x, d: all_of(again(x), s.pins_device(x, d)), p.pins),
+            "host_pins": Chosen("R", "H", lambda x, h: all_of(again(x), s.pins_host(x, h)), p.host_pins),
+        },
+        unions=(
+            Union(("before", "looked_up"), (("after", "looked_up"), ("chosen", "pins"))),
+            Union(("before", "host_looked_up"), (("after", "host_looked_up"), ("chosen", "host_pins"))),
+        ),
     )
 
 
@@ -267,6 +343,20 @@ ACTIONS = (
     Action("ReportPart", ("Report",), {**_REPORT, "other": "W"}, report_part),
     Action("CompleteStore", ("Report",), {**_REPORT, "publish": "H>B", "at": "H>H"}, complete_store),
     Action("CompleteLoad", ("Report",), {**_REPORT, "publish": "D>B", "at": "D>D"}, complete_load),
+    Action(
+        "CompleteFailedLoad",
+        ("Report",),
+        {
+            **_REPORT,
+            "brought": "D>B",
+            "again": "R>B",
+            "pins": "D>Z",
+            "host_pins": "H>Z",
+            "publish": "D>B",
+            "at": "D>D",
+        },
+        complete_failed_load,
+    ),
     Action("CompleteAbandoned", ("Report",), _REPORT, complete_abandoned),
     Action("ReportForgotten", ("Report",), {**_REPORT, "last": "B", "other": "W"}, report_forgotten, only="fencing"),
     Action("ReportUnowed", ("DuplicateReport", "ForgeReport"), _REPORT, report_unowed),

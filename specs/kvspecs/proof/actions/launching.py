@@ -82,6 +82,7 @@ def launch(w: Vocabulary, s: State, p: Parameters) -> Effect:
             device_of=lambda j, h: pick(made(j), source(h), s.device_of(j, h)),
             host_of=lambda j, d: pick(made(j), stored_in(d), s.host_of(j, d)),
             carries=lambda j, h: pick(made(j), key(h), s.carries(j, h)),
+            failed=lambda j, h: all_of(s.failed(j, h), no(made(j))),
             sent=lambda j: any_of(s.sent(j), made(j), queued_load(j)),
             copied=lambda j, v: all_of(s.copied(j, v), no(made(j))),
             reported=lambda j, v: all_of(s.reported(j, v), no(made(j))),

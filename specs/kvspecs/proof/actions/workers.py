@@ -1,9 +1,12 @@
-"""Run: the oldest operation of one worker's stream runs. It moves contents and never asks what the scheduler thinks."""
+"""Run: the oldest operation of one worker's stream runs. It moves contents and never asks what the scheduler thinks.
+
+Any part of a copy may fail: the worker goes on, and reports the job with what of it failed.
+"""
 
 from dataclasses import replace
 
 from kvspecs.proof.action import Action, Clause, Effect, Parameters, holds
-from kvspecs.proof.logic import Term, all_of, any_of, differ, iff, implies, no, pick
+from kvspecs.proof.logic import Binary, Term, all_of, any_of, differ, iff, implies, no, pick
 from kvspecs.proof.state import State, Vocabulary, computing, pending
 
 
@@ -55,42 +58,59 @@ def _ready(s: State, p: Parameters, load: bool) -> tuple[Clause, ...]:
     )
 
 
+def _noted(s: State, p: Parameters) -> Binary:
+    """What failed on one worker has failed, whatever the others bring over."""
+    return lambda i, h: any_of(s.failed(i, h), all_of(i == p.j, s.job_host(p.j, h), p.fails(h)))
+
+
 def store(w: Vocabulary, s: State, p: Parameters) -> Effect:
-    j, v = p.j, p.v
+    """fails(h): of which destinations the copy fails, and is torn."""
+    j, v, fails = p.j, p.v, p.fails
 
     def here(h: Term, x: Term) -> Term:
         return all_of(x == v, s.job_host(j, h))
+
+    def brought(h: Term) -> Term:
+        return pick(fails(h), w.torn, s.device_holds(s.device_of(j, h), v))
 
     return Effect(
         guard=_ready(s, p, load=False),
         after=replace(
             s,
             copied=lambda i, x: any_of(s.copied(i, x), all_of(i == j, x == v)),
-            host_holds=lambda h, x: pick(here(h, x), s.device_holds(s.device_of(j, h), v), s.host_holds(h, x)),
+            failed=_noted(s, p),
+            host_holds=lambda h, x: pick(here(h, x), brought(h), s.host_holds(h, x)),
             host_old=lambda h, x: pick(here(h, x), s.device_old(s.device_of(j, h), v), s.host_old(h, x)),
         ),
     )
 
 
 def load(w: Vocabulary, s: State, p: Parameters) -> Effect:
-    j, v = p.j, p.v
+    """fails(h): of which sources the copy fails; what it was to write is torn."""
+    j, v, fails = p.j, p.v, p.fails
 
     def here(d: Term, x: Term) -> Term:
         return all_of(x == v, s.job_device(j, d))
+
+    def brought(d: Term) -> Term:
+        return pick(fails(s.host_of(j, d)), w.torn, s.host_holds(s.host_of(j, d), v))
 
     return Effect(
         guard=_ready(s, p, load=True),
         after=replace(
             s,
             copied=lambda i, x: any_of(s.copied(i, x), all_of(i == j, x == v)),
-            device_holds=lambda d, x: pick(here(d, x), s.host_holds(s.host_of(j, d), v), s.device_holds(d, x)),
+            failed=_noted(s, p),
+            device_holds=lambda d, x: pick(here(d, x), brought(d), s.device_holds(d, x)),
             device_old=lambda d, x: pick(here(d, x), s.host_old(s.host_of(j, d), v), s.device_old(d, x)),
         ),
     )
 
 
+_COPY = {"j": "J", "v": "W", "fails": "H>B"}
+
 ACTIONS = (
     Action("RunCompute", ("Run",), {"g": "S", "v": "W", "last": "B", "other": "W"}, compute),
-    Action("RunStore", ("Run",), {"j": "J", "v": "W"}, store),
-    Action("RunLoad", ("Run",), {"j": "J", "v": "W"}, load),
+    Action("RunStore", ("Run", "FailCopy"), _COPY, store),
+    Action("RunLoad", ("Run", "FailCopy"), _COPY, load),
 )

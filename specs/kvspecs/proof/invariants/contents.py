@@ -59,14 +59,19 @@ def store_reads(w: Vocabulary, s: State, j: Term, h: Term, x: Term) -> Term:
 
 
 def store_has_written(w: Vocabulary, s: State, j: Term, h: Term, x: Term) -> Term:
-    copied = all_of(live_store(w, s, j), s.job_host(j, h), s.copied(j, x))
+    copied = all_of(live_store(w, s, j), s.job_host(j, h), s.copied(j, x), no(s.failed(j, h)))
     return implies(copied, all_of(s.host_holds(h, x) == s.carries(j, h), no(s.host_old(h, x))))
 
 
 def load_has_written(w: Vocabulary, s: State, j: Term, h: Term, x: Term) -> Term:
     d = s.device_of(j, h)
-    copied = all_of(live_load(w, s, j), s.job_host(j, h), s.copied(j, x))
+    copied = all_of(live_load(w, s, j), s.job_host(j, h), s.copied(j, x), no(s.failed(j, h)))
     return implies(copied, all_of(s.device_holds(d, x) == s.carries(j, h), no(s.device_old(d, x))))
+
+
+def load_reads(w: Vocabulary, s: State, j: Term, h: Term, x: Term) -> Term:
+    reads = all_of(live_load(w, s, j), s.job_host(j, h))
+    return implies(reads, all_of(s.host_holds(h, x) == s.carries(j, h), no(s.host_old(h, x))))
 
 
 def load_after_steps(w: Vocabulary, s: State, j: Term, d: Term, g: Term) -> Term:
@@ -102,6 +107,11 @@ def awaited_not_loaded_into(w: Vocabulary, s: State, r: Term, d: Term, j: Term, 
     return implies(all_of(shared, loads), all_of(s.view(j) == w.forgotten, _rewritten(s, j, s.wrote(d), d, x)))
 
 
+def loaded_not_stored_into(w: Vocabulary, s: State, j: Term, h: Term, i: Term, x: Term) -> Term:
+    loads = all_of(live_load(w, s, j), s.job_host(j, h))
+    return implies(loads, no(all_of(pending(s, i, x), no(s.is_load(i)), s.job_host(i, h))))
+
+
 def host_cached_not_stored_into(w: Vocabulary, s: State, h: Term, j: Term, x: Term) -> Term:
     stores = all_of(pending(s, j, x), no(s.is_load(j)), s.job_host(j, h))
     return implies(stores, s.host_key(h) == w.none)
@@ -119,10 +129,12 @@ INVARIANTS = (
     Invariant(
         "load-has-written", "JHW", load_has_written, "what a live load copied stays until it publishes", _PUBLISHED
     ),
+    Invariant("load-reads", "JHW", load_reads, "a live load reads the key that it carries", _READS),
     Invariant("load-after-steps", "JDS", load_after_steps, "a load waits for those who wrote its target", _READS),
     Invariant("copied-after-steps", "JSW", copied_after_steps, "what has been copied has waited", _READS),
     Invariant("cached-not-loaded-into", "DJW", cached_not_loaded_into, "no stale load spoils a hit", _USE),
     Invariant("computed-not-loaded-into", "RDJW", computed_not_loaded_into, "nor a running request's blocks", _USE),
     Invariant("awaited-not-loaded-into", "RDJW", awaited_not_loaded_into, "nor what the awaited step reads", _USE),
     Invariant("host-not-stored-into", "HJW", host_cached_not_stored_into, "no stale store spoils a hit", _USE),
+    Invariant("loaded-not-stored-into", "JHJW", loaded_not_stored_into, "nor what a live load reads", _USE),
 )

@@ -8,7 +8,6 @@ from kvspecs.proof.state import (
     in_awaited,
     in_table,
     keeps_references,
-    live_load,
     live_store,
     pending,
     written_by_awaited,
@@ -127,10 +126,6 @@ def host_copies(w: Vocabulary, s: State, h: Term, g: Term) -> Term:
     return implies(all_of(differ(s.host_key(h), w.none), s.host_key(h) == s.host_key(g)), h == g)
 
 
-def live_load_source(w: Vocabulary, s: State, j: Term, h: Term) -> Term:
-    return implies(all_of(live_load(w, s, j), s.job_host(j, h)), s.host_key(h) == s.carries(j, h))
-
-
 INVARIANTS = (
     Invariant("issued", "J", issued, "every job has an id that was given out, once", _IDS),
     Invariant("progress", "JW", progress, "launched, then copied, then reported or lost", _AGREE),
@@ -156,5 +151,4 @@ INVARIANTS = (
     Invariant("stored-not-on-host", "JHH", stored_not_on_host, "nor one that the host has", _TWICE),
     Invariant("device-copies", "DD", device_copies, "a key is published only if it is absent", _COPY),
     Invariant("host-copies", "HH", host_copies, "a key is published only if it is absent", _COPY),
-    Invariant("live-load-source", "JH", live_load_source, "what a live load reads stays cached", _USE),
 )

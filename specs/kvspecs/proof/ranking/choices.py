@@ -55,11 +55,12 @@ def _older_copy(s: State, i: Term, j: Term) -> Term:
 
 
 def _loads_as(w: Vocabulary, s: State, j: Term, k: Term, d: Term) -> Term:
-    return all_of(live_load(w, s, j), s.job_device(j, d), s.carries(j, s.host_of(j, d)) == k)
+    h = s.host_of(j, d)
+    return all_of(live_load(w, s, j), s.job_device(j, d), s.carries(j, h) == k, no(s.failed(j, h)))
 
 
 def _stores_as(w: Vocabulary, s: State, j: Term, k: Term, h: Term) -> Term:
-    return all_of(live_store(w, s, j), s.job_host(j, h), s.carries(j, h) == k)
+    return all_of(live_store(w, s, j), s.job_host(j, h), s.carries(j, h) == k, no(s.failed(j, h)))
 
 
 def publishable(s: State, d: Term) -> Term:
@@ -89,6 +90,7 @@ CHOICES: tuple[Choice, ...] = (
     Choice("unheard", "J", "W", lambda w, s, j, y: all_of(no(s.reported(j, y)), no(s.lost(j, y)))),
     Choice("device hit", "K", "D", lambda w, s, k, d: s.device_key(d) == k),
     Choice("host hit", "K", "H", lambda w, s, k, h: s.host_key(h) == k),
+    Choice("failed pair", "J", "H", lambda w, s, j, h: all_of(s.job_host(j, h), s.failed(j, h))),
     Choice("loaded as", "JK", "D", _loads_as),
     Choice("stored as", "JK", "H", _stores_as),
     Choice("computed as", "K", "D", _computes_as),

@@ -24,7 +24,7 @@ WORKERS_GO_ON = Fairness(
 REPORTS_ARRIVE = Fairness(
     "reports-arrive",
     "What a worker has copied it at last reports, and the scheduler takes the report; no report of that job is lost.",
-    ("ReportPart", "CompleteStore", "CompleteLoad", "CompleteAbandoned", "ReportForgotten"),
+    ("ReportPart", "CompleteStore", "CompleteLoad", "CompleteFailedLoad", "CompleteAbandoned", "ReportForgotten"),
 )
 THE_ENGINE_STEPS = Fairness(
     "the-engine-steps",

@@ -25,6 +25,11 @@ def guard_of(c: Situation, name: str, values: Mapping[str, Any]) -> tuple[Clause
     return _ACTIONS[name].effect(c.w, c.before, Parameters(values)).guard
 
 
+def copying(j: Term, x: Term) -> dict[str, Any]:
+    """The parameters of a copy of which nothing fails: whether it may run does not depend on that."""
+    return {"j": j, "v": x, "fails": lambda h: False}
+
+
 # A worker that has something left to run, of launch n or before, may run something that is left.
 
 
@@ -54,7 +59,7 @@ def _copy_runs(name: str, load: bool) -> Any:
     def shown(c: Situation, x: Term, g0: Term, j0: Term, n: Term) -> tuple[Clause, ...]:
         s, j = c.before, c.choose("oldest copy", x)
         turn = all_of(no(_turn_of_compute(c, x)), s.is_load(j) if load else no(s.is_load(j)))
-        guard = (*guard_of(c, name, {"j": j, "v": x}), holds("is-left", s.sent_at(j) <= n))
+        guard = (*guard_of(c, name, copying(j, x)), holds("is-left", s.sent_at(j) <= n))
         return tuple(Clause(clause.name, clause.sorts, _if(turn, clause.formula)) for clause in guard)
 
     return shown
@@ -106,12 +111,15 @@ def _one_of_the_cases(c: Situation, j: Term, x: Term) -> tuple[Clause, ...]:
     other, unheard = c.choose("other to report", j, x), c.choose("other unheard", j, x)
     settled = no(all_of(differ(unheard, x), no(s.reported(j, unheard)), no(s.lost(j, unheard))))
     forgotten = s.view(j) == w.forgotten
+    bad = c.choose("failed pair", j)
+    failed = all_of(s.job_host(j, bad), s.failed(j, bad))
     values: dict[str, Any] = {"last": settled, "other": unheard}
     cases = [
         *_reports(c, j, x, "ReportPart", all_of(kept, no(last)), {"other": other}),
         *_reports(c, j, x, "CompleteAbandoned", all_of(last, s.view(j) == w.abandoned), {}),
         *_reports(c, j, x, "CompleteStore", all_of(last, live_store(w, s, j)), _published_by_store(c, j)),
-        *_reports(c, j, x, "CompleteLoad", all_of(last, live_load(w, s, j)), _published_by_load(c, j)),
+        *_reports(c, j, x, "CompleteLoad", all_of(last, live_load(w, s, j), no(failed)), _published_by_load(c, j)),
+        *_reports(c, j, x, "CompleteFailedLoad", all_of(last, live_load(w, s, j), failed), _brought_by_load(c, j)),
     ]
     if not w.pins:
         cases += _reports(c, j, x, "ReportForgotten", forgotten, values)
@@ -128,7 +136,7 @@ def _published_by_store(c: Situation, j: Term) -> dict[str, Any]:
         return differ(s.host_key(c.choose("host hit", key(h))), key(h))
 
     def publish(h: Term) -> Term:
-        return all_of(s.job_host(j, h), absent(h), h == c.choose("stored as", j, key(h)))
+        return all_of(s.job_host(j, h), no(s.failed(j, h)), absent(h), h == c.choose("stored as", j, key(h)))
 
     def at(h: Term) -> Term:
         return pick(absent(h), c.choose("stored as", j, key(h)), c.choose("host hit", key(h)))
@@ -146,12 +154,24 @@ def _published_by_load(c: Situation, j: Term) -> dict[str, Any]:
         return differ(s.device_key(c.choose("device hit", key(d))), key(d))
 
     def publish(d: Term) -> Term:
-        return all_of(s.job_device(j, d), absent(d), d == c.choose("loaded as", j, key(d)))
+        return all_of(_is_brought(c, j, d), absent(d), d == c.choose("loaded as", j, key(d)))
 
     def at(d: Term) -> Term:
         return pick(absent(d), c.choose("loaded as", j, key(d)), c.choose("device hit", key(d)))
 
     return {"publish": publish, "at": at}
+
+
+def _is_brought(c: Situation, j: Term, d: Term) -> Term:
+    s = c.before
+    return all_of(s.job_device(j, d), no(s.failed(j, s.host_of(j, d))))
+
+
+def _brought_by_load(c: Situation, j: Term) -> dict[str, Any]:
+    """All that did not fail; every lookup is given up."""
+    counts = c.before.counts
+    values = {"brought": lambda d: _is_brought(c, j, d), "again": lambda r: True}
+    return values | {"pins": counts.looked_up, "host_pins": counts.host_looked_up} | _published_by_load(c, j)
 
 
 # A queued load: the output that is awaited is or will be there; when none is, a step may be launched.
@@ -334,10 +354,11 @@ LEMMAS: tuple[Lemma, ...] = (
         "JW",
         _owed_report,
         _one_of_the_cases,
-        uses=("other to report", "other unheard", "host hit", "device hit", "loaded as", "stored as"),
+        uses=("other to report", "other unheard", "host hit", "device hit", "failed pair", "loaded as", "stored as"),
         terms=(
             ("JH", "K", lambda c, j, h: c.before.carries(j, h)),
             ("JD", "K", lambda c, j, d: c.before.carries(j, c.before.host_of(j, d))),
+            ("JD", "H", lambda c, j, d: c.before.host_of(j, d)),
         ),
         looks_at=_others,
     ),

@@ -8,7 +8,7 @@ from kvspecs.proof.action import Clause, holds
 from kvspecs.proof.logic import Term, all_of, any_of, implies, no
 from kvspecs.proof.ranking.fairness import REPORTS_ARRIVE
 from kvspecs.proof.ranking.lemma import Lemma, Situation
-from kvspecs.proof.ranking.possible import guard_of, in_flight, launched, owed
+from kvspecs.proof.ranking.possible import copying, guard_of, in_flight, launched, owed
 from kvspecs.proof.ranking.theorems import (
     JOBS_LEAVE,
     LOADS_ARE_LAUNCHED,
@@ -56,11 +56,11 @@ def _may_still_compute(c: Situation, g: Term, x: Term) -> tuple[Clause, ...]:
 
 
 def _may_copy(name: str) -> Callable[..., tuple[Clause, ...]]:
-    return lambda c, j, x: guard_of(c, name, {"j": j, "v": x})
+    return lambda c, j, x: guard_of(c, name, copying(j, x))
 
 
 def _may_still_copy(name: str) -> Callable[..., tuple[Clause, ...]]:
-    return lambda c, j, x: _unless(no(pending(c.then, j, x)), guard_of(_at(c), name, {"j": j, "v": x}))
+    return lambda c, j, x: _unless(no(pending(c.then, j, x)), guard_of(_at(c), name, copying(j, x)))
 
 
 def _unless(done: Term, clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:

@@ -30,6 +30,7 @@ RELIED_ON = frozenset(
         "somebody-owes",
         "work-is-in-table",
         "views",
+        "pairs-from-device",
         "queued-is-youngest",
         "awaited-is-last",
         "awaited-job",
