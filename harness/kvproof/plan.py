@@ -327,7 +327,7 @@ ROWS: tuple[Row, ...] = (
         "conform",
         ("cuda",),
         check={"pinning": at("s2"), "fencing": at("s1")},
-        nightly={"fencing": at("s2")},
+        nightly={"pinning": at(BELOW), "fencing": at("s2", BELOW)},
         foreign_reason="",
         options={"cover": "transitions"},
         seconds={"s2 pinning": 10.0, "s1 fencing": 10.0, "s2 fencing": 60.0},

@@ -77,7 +77,8 @@ class Soak:
         self.device.drain()
         self.runtime.poll()
         assert self.device.misreads == []
-        for tier, pool in ((Tier.DEVICE, self.engine.device_pool), (Tier.HOST, self.engine.host_pool)):
+        pools = (self.engine.device_pool, self.engine.host_pool, self.engine.second_pool)
+        for tier, pool in zip(Tier, pools, strict=True):
             assert pool.free == pool.size
             for key, block in pool.cache.blocks.items():
                 for worker in range(self.config.workers):
@@ -126,7 +127,8 @@ def failing(seed: int) -> Callable[[int, Copy], tuple[int, ...]]:
 def soak(config: Config, requests: int, seed: int, open_device: Open, **options: object) -> Soaked:
     """Turns until so many requests have finished, with a settling after each 200, then one more. How many turns that
     takes depends on how fast the device is, and nothing else does."""
-    device = open_device(config.workers, config.device_blocks, config.host_blocks, **options)
+    sizes = config.workers, config.device_blocks, config.host_blocks
+    device = open_device(*sizes, second_blocks=config.second_blocks, **options)
     try:
         soaked = Soak(config, device, seed)
         for number in range(MOST_TURNS):

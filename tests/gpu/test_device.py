@@ -171,3 +171,28 @@ def test_what_the_driver_can_do_is_what_is_said() -> None:
     can = cuda_torch.capabilities()
     assert (can.copying, can.gating) == (driver().copying, driver().gating)
     assert can.library is not None
+
+
+def test_the_second_tier_is_a_file_that_threads_copy_to_and_from() -> None:
+    """By a store, down, up again and by a load: each is ordered after the one before it, on the GPU or on the host."""
+    with opened(layers=3, second_blocks=2, delays=1) as device:
+        device.enqueue(0, compute(0, 2))
+        device.enqueue(0, Copy(0, Stream.STORE, ((2, 1),), 0, ()))
+        device.enqueue(0, Copy(1, Stream.CASCADE, ((1, 0),), -1, (0,)))
+        device.enqueue(0, Copy(2, Stream.PROMOTION, ((0, 3),), -1, (1,)))
+        device.enqueue(0, Copy(3, Stream.LOAD, ((3, 0),), 0, (2,)))
+        device.enqueue(0, Compute(1, (Share(((0, A),), ()),), (3,)))
+        device.drain()
+        assert device.misreads == []
+        assert device.content(Tier.SECOND, 0, 0) == A
+        assert not device._shards[0].below[Tier.SECOND].data.is_pinned()
+
+
+def test_a_worker_that_dies_runs_nothing_more_while_the_other_does() -> None:
+    with opened(2, gated=True) as device:
+        for worker in (0, 1):
+            device.enqueue(worker, compute(0, 0))
+        device.die(0)
+        time.sleep(0.1)
+        assert device.runnable() == ((1, Stream.COMPUTE),)
+        assert (device.computed(0), device.computed(1)) == (0, 0)

@@ -30,3 +30,9 @@ def test_soak_of_large_blocks(discipline: str) -> None:
 def test_soak_with_copies_that_fail(discipline: str) -> None:
     config = Config(discipline, 6, 8, 2)  # type: ignore[arg-type]
     assert soak(config, 200, 3, cuda, delays=2, layers=4, block_bytes=4096, faults=failing(1)).finished >= 200
+
+
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+def test_soak_with_a_second_tier(discipline: str) -> None:
+    config = Config(discipline, 6, 3, 2, second_blocks=6)  # type: ignore[arg-type]
+    assert soak(config, 200, 5, cuda, delays=2, layers=4, block_bytes=4096).finished >= 200

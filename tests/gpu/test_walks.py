@@ -36,3 +36,11 @@ def test_long_walks(seed: int, discipline: str, sizes: tuple[int, int]) -> None:
     chance = random.Random(seed)
     config = Config(discipline, *sizes, workers=2)  # type: ignore[arg-type]
     assert len(walk(config, [chance.randrange(1 << 16) for _ in range(400)], cuda)) == 400
+
+
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+@pytest.mark.parametrize("seed", range(3))
+def test_long_walks_with_a_second_tier(seed: int, discipline: str) -> None:
+    chance = random.Random(seed)
+    config = Config(discipline, 3, 2, workers=2, second_blocks=4)  # type: ignore[arg-type]
+    assert len(walk(config, [chance.randrange(1 << 16) for _ in range(400)], cuda)) == 400

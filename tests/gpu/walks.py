@@ -34,7 +34,11 @@ SIZES: Final = ((3, 6), (4, 8), (5, 2))
 
 def observed(device: Device, config: Config) -> tuple[object, ...]:
     """All that can be seen of a gated device."""
-    sizes = {Tier.DEVICE: config.device_blocks, Tier.HOST: config.host_blocks}
+    sizes = {
+        Tier.DEVICE: config.device_blocks,
+        Tier.HOST: config.host_blocks,
+        Tier.SECOND: config.second_blocks,
+    }
     contents: list[Content | Unreadable] = [
         device.content(tier, worker, block)
         for tier, blocks in sizes.items()
@@ -51,7 +55,8 @@ class Walk:
     def __init__(self, config: Config, device: Device) -> None:
         self.config = config
         self.device = device
-        self.ledger = Ledger.create(config.workers, config.device_blocks, config.host_blocks)
+        sizes = config.workers, config.device_blocks, config.host_blocks
+        self.ledger = Ledger.create(*sizes, second_blocks=config.second_blocks)
         self.runtimes = [Runtime(Engine.create(config), either) for either in (device, self.ledger)]
         self.submitted = 0
 
@@ -115,6 +120,8 @@ class Walk:
         if alive:
             yield f"abort {alive[0]}", lambda r: self._abort(r, alive[0])
         yield "reset invalidate", lambda r: r.engine.reset("invalidate", "preempt")
+        if self.config.second_blocks:
+            yield "reset evict of the device", lambda r: r.engine.reset("evict", "preempt", "device")
         yield "reset evict, survivors kept", lambda r: r.engine.reset("evict", "keep")
 
     def _submit(self, runtime: Runtime, number: int, prompt: Sequence[int], total: Sequence[int]) -> None:
@@ -135,7 +142,8 @@ def _fail(device: Device, worker: int, stream: Stream) -> None:
 
 def walk(config: Config, choices: Sequence[int], open_device: Open) -> list[str]:
     """Walk and drain; the commands that were given."""
-    device = open_device(config.workers, config.device_blocks, config.host_blocks, gated=True)
+    sizes = config.workers, config.device_blocks, config.host_blocks
+    device = open_device(*sizes, gated=True, second_blocks=config.second_blocks)
     try:
         walked = Walk(config, device)
         names = [walked.step(choice) for choice in choices]

@@ -10,6 +10,7 @@ from kvoffload.devices import cuda_torch
 from kvoffload.devices.cuda_driver import Event
 from kvproof.engines import conform, soak
 from kvproof.job import Job
+from kvproof.plan import BELOW
 from kvproof.scopes import parse_scope
 from kvproof.verdict import Result, Verdict
 
@@ -59,6 +60,13 @@ def test_every_transition_of_a_small_scope_on_gated_streams(discipline: Discipli
     assert result.verdict is Verdict.PROVED, result.detail
     assert (result.counts["edges"], result.counts["planned_edges"]) == (edges, edges)
     assert "all bytes checked" in result.detail
+
+
+@pytest.mark.parametrize(("scope", "edges"), [(BELOW, 246), ("s2,resets=0,aborts=no,preempts=no,deaths=1", 192)])
+def test_every_transition_with_a_second_tier_and_with_a_worker_that_dies(scope: str, edges: int) -> None:
+    result = conformed("pinning", scope)
+    assert result.verdict is Verdict.PROVED, result.detail
+    assert (result.counts["edges"], result.counts["planned_edges"]) == (edges, edges)
 
 
 def test_waits_that_cuda_was_not_told_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

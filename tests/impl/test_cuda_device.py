@@ -518,14 +518,21 @@ def test_malformed_calls_are_refused() -> None:
                 call()
 
 
-def test_it_has_no_second_tier() -> None:
-    with gated(SimulatedDriver()) as device:
+def test_a_dead_worker_runs_and_tells_nothing_until_the_device_is_wiped() -> None:
+    with gated(SimulatedDriver(), workers=2) as device:
+        for worker in (0, 1):
+            device.enqueue(worker, compute(0, writes={0: A}))
+            device.enqueue(worker, store(0, 0, 0))
+            device.run(worker, Stream.COMPUTE)
+            device.run(worker, Stream.STORE)
+            device.enqueue(worker, load(1, 0, 1))
+        device.die(0)
+        assert (device.runnable(), device.copied(0), device.copied(1)) == (((1, Stream.LOAD),), (), (0,))
+        with pytest.raises(UnknownJob):
+            device.collect(0, 0)
+        with pytest.raises(NotRunnable):
+            device.run(0, Stream.LOAD)
+        device.wipe()
+        assert (device.runnable(), device.copied(0)) == ((), ())
         device.enqueue(0, compute(0, writes={0: A}))
-        device.run(0, Stream.COMPUTE)
-        with pytest.raises(ValueError, match="this device has no second tier"):
-            device.enqueue(0, Copy(0, Stream.CASCADE, ((0, 0),), -1, ()))
-        with pytest.raises(NotRunnable, match="worker 0 has no promotion stream"):
-            device.run(0, Stream.PROMOTION)
-        with pytest.raises(UnknownBlock, match="there is no second tier, and so no block 0 of it"):
-            device.content(Tier.SECOND, 0, 0)
-        assert device.content(Tier.DEVICE, 0, 0) == A
+        assert device.runnable() == ((0, Stream.COMPUTE),)

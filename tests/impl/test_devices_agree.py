@@ -99,6 +99,21 @@ def test_simulated_cuda_and_ledger_agree_after_every_call(seed: int) -> None:
         agree(cuda, random.Random(seed), failing=seed % 2 == 1)
 
 
+@pytest.mark.parametrize("seed", range(20, 30))
+def test_simulated_cuda_and_ledger_agree_when_a_worker_dies(seed: int) -> None:
+    driver = SimulatedDriver(gpus=1 + seed % 3, haste=seed % 4, seed=seed)
+    with Cuda(driver, WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, gated=True, watchdog=5.0) as cuda:
+        agree(cuda, random.Random(seed), dying=True)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_simulated_cuda_and_ledger_agree_with_a_second_tier(seed: int) -> None:
+    driver = SimulatedDriver(gpus=1 + seed % 3, haste=seed % 4, seed=seed)
+    sizes = (WORKERS, DEVICE_BLOCKS, HOST_BLOCKS)
+    with Cuda(driver, *sizes, gated=True, watchdog=5.0, second_blocks=SECOND_BLOCKS) as cuda:
+        agree(cuda, random.Random(seed), failing=seed % 2 == 1)
+
+
 def agree(other: Device, chance: random.Random, failing: bool = False, dying: bool = False) -> None:
     orders = Orders(chance, bool(other.second_blocks))
     ledger = Ledger.create(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, second_blocks=other.second_blocks)

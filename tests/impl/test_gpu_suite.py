@@ -57,6 +57,23 @@ def test_walks_do_everything(open_device: Open, discipline: str, sizes: tuple[in
 
 @pytest.mark.parametrize("discipline", ["pinning", "fencing"])
 @devices
+def test_walks_with_a_second_tier(open_device: Open, discipline: str) -> None:
+    chance = random.Random(2)
+    config = Config(discipline, 3, 2, workers=2, second_blocks=4)  # type: ignore[arg-type]
+    names = walk(config, [chance.randrange(1 << 16) for _ in range(400)], open_device)
+    ran = Counter(name.split()[2] for name in names if name.startswith("run "))
+    assert min(ran[stream] for stream in ("compute", "store", "load", "cascade", "promotion")) > 0
+
+
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+@devices
+def test_soak_with_a_second_tier(open_device: Open, discipline: str) -> None:
+    config = Config(discipline, 6, 3, 2, second_blocks=6)  # type: ignore[arg-type]
+    assert soak(config, 40, 5, open_device, delays=1, layers=3).finished >= 40
+
+
+@pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+@devices
 def test_soak(open_device: Open, discipline: str) -> None:
     config = Config(discipline, 6, 8, 2)  # type: ignore[arg-type]
     done = soak(config, 40, 2, open_device, delays=1, layers=3)

@@ -1,7 +1,9 @@
 """The second host tier: what goes down and comes back, on symbols and on a mapped file."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.impl.conftest import Serving
@@ -153,12 +155,28 @@ def test_a_device_without_a_second_tier_is_refused() -> None:
 # The mapped file.
 
 
+Open = Callable[..., Host | Cuda]
+
+
+def on_host(*sizes: int, **options: Any) -> Host:
+    return Host(*sizes, **options)
+
+
+def on_cuda(*sizes: int, **options: Any) -> Cuda:
+    """Simulated: it runs on no GPU."""
+    return Cuda(SimulatedDriver(haste=2), *sizes, **options)
+
+
+both_devices = pytest.mark.parametrize("opened", [on_host, on_cuda])
+
+
 def copied(stream: Stream, job: int, source: int, destination: int) -> Copy:
     return Copy(job, stream, ((source, destination),), -1, tuple(range(job)))
 
 
-def test_bytes_go_to_the_file_and_come_back() -> None:
-    with Host(2, 2, 2, gated=True, second_blocks=3) as device:
+@both_devices
+def test_bytes_go_to_the_file_and_come_back(opened: Open) -> None:
+    with opened(2, 2, 2, gated=True, second_blocks=3) as device:
         for worker in (0, 1):
             device.enqueue(worker, Compute(0, (Share((), ((0, A),)),), ()))
             device.enqueue(worker, Copy(0, Stream.STORE, ((0, 1),), 0, ()))
@@ -176,8 +194,9 @@ def test_bytes_go_to_the_file_and_come_back() -> None:
         assert device.content(Tier.SECOND, 0, 2) is Unreadable.UNWRITTEN
 
 
-def test_a_cascade_waits_for_its_fence_and_may_fail() -> None:
-    with Host(1, 2, 2, gated=True, second_blocks=1) as device:
+@both_devices
+def test_a_cascade_waits_for_its_fence_and_may_fail(opened: Open) -> None:
+    with opened(1, 2, 2, gated=True, second_blocks=1) as device:
         device.enqueue(0, Copy(0, Stream.STORE, ((0, 0),), -1, ()))
         device.enqueue(0, copied(Stream.CASCADE, 1, 0, 0))
         assert device.runnable() == ((0, Stream.STORE),)
@@ -187,15 +206,16 @@ def test_a_cascade_waits_for_its_fence_and_may_fail() -> None:
         assert device.content(Tier.SECOND, 0, 0) is Unreadable.TORN
 
 
-def test_without_a_second_tier_there_is_no_stream_and_no_block_of_one() -> None:
-    with Host(1, 2, 2, gated=True) as device:
+@both_devices
+def test_without_a_second_tier_there_is_no_stream_and_no_block_of_one(opened: Open) -> None:
+    with opened(1, 2, 2, gated=True) as device:
         with pytest.raises(ValueError, match="no second tier"):
             device.enqueue(0, copied(Stream.CASCADE, 1, 0, 0))
         with pytest.raises(NotRunnable, match="has no promotion stream"):
             device.run(0, Stream.PROMOTION)
         with pytest.raises(UnknownBlock, match="there is no second tier"):
             device.content(Tier.SECOND, 0, 0)
-    with Host(1, 2, 2, gated=True, second_blocks=2) as device, pytest.raises(UnknownBlock, match="block 2 of 2"):
+    with opened(1, 2, 2, gated=True, second_blocks=2) as device, pytest.raises(UnknownBlock, match="block 2 of 2"):
         device.enqueue(0, copied(Stream.PROMOTION, 1, 2, 0))
 
 
@@ -215,11 +235,49 @@ def test_what_is_written_is_in_the_file() -> None:
     assert tensors.decode(1) == B
 
 
-def test_the_files_go_with_the_device() -> None:
-    device = Host(1, 2, 2, second_blocks=2)
+@both_devices
+def test_the_files_go_with_the_device(opened: Open) -> None:
+    device = opened(1, 2, 2, second_blocks=2)
     assert device._files is not None
     folder: Path = device._files.folder
     assert len(list(folder.iterdir())) == 1
     device.close()
     assert not folder.exists()
     device.close()
+
+
+@both_devices
+def test_what_follows_a_promotion_waits_for_it_and_the_bytes_come_back_to_the_device(opened: Open) -> None:
+    """Free-running: down to the file and back, each copy after the one before it, whatever the streams' pauses."""
+    with opened(1, 2, 2, second_blocks=2, delays=3, layers=3) as device:
+        device.enqueue(0, Compute(0, (Share((), ((0, A),)),), ()))
+        device.enqueue(0, Copy(0, Stream.STORE, ((0, 0),), 0, ()))
+        device.enqueue(0, copied(Stream.CASCADE, 1, 0, 1))
+        device.enqueue(0, copied(Stream.PROMOTION, 2, 1, 1))
+        device.enqueue(0, copied(Stream.LOAD, 3, 1, 1))
+        device.enqueue(0, Compute(1, (Share(((1, A),), ()),), (3,)))
+        device.drain()
+        assert device.misreads == []
+        assert device.copied(0) == (0, 1, 2, 3)
+        assert device.content(Tier.DEVICE, 0, 1) == A
+
+
+@both_devices
+def test_a_copy_to_the_file_that_is_made_to_fail_is_told_and_torn(opened: Open) -> None:
+    with opened(1, 2, 2, second_blocks=2, faults=lambda worker, copy: (0,) if copy.job else ()) as device:
+        device.enqueue(0, Compute(0, (Share((), ((0, A), (1, B))),), ()))
+        device.enqueue(0, Copy(0, Stream.STORE, ((0, 0), (1, 1)), 0, ()))
+        device.enqueue(0, Copy(1, Stream.CASCADE, ((0, 0), (1, 1)), -1, (0,)))
+        device.drain()
+        assert device.collect(0, 1) == (0,)
+        assert [device.content(Tier.SECOND, 0, block) for block in (0, 1)] == [Unreadable.TORN, B]
+
+
+@both_devices
+def test_a_device_is_closed_with_copies_at_their_gates(opened: Open) -> None:
+    device = opened(1, 2, 2, gated=True, second_blocks=1)
+    device.enqueue(0, Copy(0, Stream.CASCADE, ((0, 0),), -1, ()))
+    device.enqueue(0, Copy(1, Stream.PROMOTION, ((0, 1),), -1, ()))
+    assert device.runnable() == ((0, Stream.CASCADE), (0, Stream.PROMOTION))
+    device.close()
+    assert [thread for thread in threading.enumerate() if thread.name.startswith("kvoffload-w")] == []

@@ -542,14 +542,11 @@ class Host(KVOffload):
 
 
 class Cuda(Host):
-    """kvoffload on CUDA, gated: real streams, real copies between host and GPU, every byte checked. It has no second
-    tier: what goes between the host and a file is no business of a GPU.
+    """kvoffload on CUDA, gated: real streams, real copies between host and GPU, every byte checked. What goes between
+    the host and a file is copied by threads.
 
     Raises RuntimeError where there is no CUDA, ValueError where its streams cannot be gated.
     """
-
-    deaths = False
-    second_tier = False
 
     def _device(self, setting: Setting) -> Device:
         from kvoffload.devices.cuda import Cuda as CudaDevice  # only now: they import torch
@@ -564,6 +561,7 @@ class Cuda(Host):
             layers=self.layers,
             block_bytes=self.block_bytes,
             gated=True,
+            second_blocks=scope.second_blocks,
         )
 
 

@@ -13,6 +13,8 @@ counts it: the host writes that word to release it. Whether a wait is missing ca
 no business at its gate is seen there if it comes within `CudaDriver.settle`. So `runnable` may miss one, and never
 invents one.
 
+The second tier is a mapped file, and what goes between it and the host tier is copied by a thread for each stream.
+
 A copy that the driver refuses is a failed one, all of it, and the stream goes on. What is made to fail, for a test, is
 torn in stream order: each tier has a block of bytes that stand for nothing to copy from.
 
@@ -23,115 +25,35 @@ make and close no other device while streams of a gated one stand at their gates
 import random
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, pairwise
 from types import TracebackType
 from typing import Final, Self
 
 from kvoffload.devices.cuda_driver import HIGH, LOW, CudaDriver, CudaStream, Event
+from kvoffload.devices.cuda_lanes import BROKEN, LOOK, RESERVED, Entry, Lane, Shard, staging_needed
+from kvoffload.devices.host_copies import CopyBegun, CopyThread
+from kvoffload.devices.mapped_file import MappedFiles
 from kvoffload.devices.wellformed import check, check_block
 from kvoffload.errors import Hang, NotRunnable, UnknownBlock, UnknownJob
 from kvoffload.kv_tensors import KVTensors, Pattern, Tensor
-from kvoffload.operations import UPPER_STREAMS, Compute, Content, Copy, Misread, Operation, Stream, Tier, Unreadable
-
-LOOK: Final = 0
-"""The staging block that `content` copies into; no compute is given it."""
-
-BROKEN: Final = 1
-"""The staging block whose bytes stand for nothing. The GPU has such a block too, after all others."""
-
-RESERVED: Final = 2
-"""Staging blocks that no compute is given (count)."""
+from kvoffload.operations import (
+    ENDS,
+    UPPER_STREAMS,
+    Compute,
+    Content,
+    Copy,
+    Misread,
+    Operation,
+    Stream,
+    Tier,
+    Unreadable,
+)
 
 LINE_WORDS: Final = 8
 """Each gate's word has a cache line of 64 bytes to itself."""
 
 LONGEST_PAUSE_S: Final = 0.002
-
-
-class _Entry:
-    """An operation that was enqueued.
-
-    awaited  jobs that were outstanding then, of those that it names
-    reads    of a compute: (block, content that was promised, staging block with what was found)
-    staged   staging blocks that it uses until it has run
-    failed   of a copy: the positions of its pairs that failed
-    arrived  gated: the event before its gate
-    ticket   gated: the value of the lane's word that releases it
-    """
-
-    __slots__ = ("arrived", "awaited", "done", "failed", "operation", "reads", "staged", "ticket")
-
-    def __init__(self, operation: Operation, awaited: tuple[int, ...]) -> None:
-        self.operation = operation
-        self.awaited = awaited
-        self.reads: list[tuple[int, Content, int]] = []
-        self.staged: list[int] = []
-        self.failed: tuple[int, ...] = ()
-        self.arrived: Event | None = None
-        self.done: Event | None = None
-        self.ticket = 0
-
-    @property
-    def step(self) -> int:
-        """The last compute that it waits for; -1: none."""
-        return self.operation.step if isinstance(self.operation, Copy) else -1
-
-
-class _Lane:
-    """One stream of one worker: what the host still holds, and what was put into the CUDA stream and has not run."""
-
-    def __init__(self, worker: int, name: Stream, stream: CudaStream, gate: Tensor | None) -> None:
-        self.worker = worker
-        self.name = name
-        self.stream = stream
-        self.gate = gate
-        self.held: deque[_Entry] = deque()
-        self.submitted: deque[_Entry] = deque()
-        self.tickets = 0
-
-    def __str__(self) -> str:
-        oldest = (*self.submitted, *self.held)[:1]
-        counts = f"{len(self.submitted)} in the stream, {len(self.held)} not yet"
-        return f"w{self.worker} {self.name}: {counts}" + (f", oldest {oldest[0].operation}" if oldest else "")
-
-
-class _Shard:
-    """One worker: its memory, its streams, and what is known to have happened on it."""
-
-    def __init__(self, number: int, gpu: int, device: Tensor, host: KVTensors, staging: KVTensors) -> None:
-        self.number = number
-        self.gpu = gpu
-        self.device = device
-        self.host = host
-        self.staging = staging
-        self.free = list(range(RESERVED, staging.blocks))
-        self.lanes: dict[Stream, _Lane] = {}
-        self.computes: dict[int, Event] = {}
-        """Of every compute in the stream, by how many there were before it."""
-        self.submitted = 0
-        """How many computes were ever put into the stream; `computed`: how many of them have run."""
-        self.computed = 0
-        self.copies: dict[int, Event] = {}
-        """Of every outstanding job that was put into its stream."""
-        self.outstanding: set[int] = set()
-        self.copied: list[int] = []
-        self.failed: dict[int, tuple[int, ...]] = {}
-        """Of each job among these that failed in part or wholly."""
-
-    def may_submit(self, entry: _Entry) -> bool:
-        """Is everything that it waits for in a stream? CUDA takes an event that was not recorded for one that
-        happened."""
-        if entry.step >= self.submitted:
-            return False
-        if any(job in self.outstanding and job not in self.copies for job in entry.awaited):
-            return False
-        return not isinstance(entry.operation, Compute) or _staging_blocks(entry.operation) <= len(self.free)
-
-    def awaits_nothing(self, entry: _Entry) -> bool:
-        """Is everything that it waits for known to have happened?"""
-        return entry.step < self.computed and self.outstanding.isdisjoint(entry.awaited)
 
 
 class Cuda:
@@ -156,6 +78,7 @@ class Cuda:
         faults: Callable[[int, Copy], Collection[int]] | None = None,
         staging_blocks: int | None = None,
         gpus: Sequence[int] | None = None,
+        second_blocks: int = 0,
     ) -> None:
         """block_bytes  bytes of one block in one layer: a multiple of 8, at least 32
 
@@ -167,15 +90,19 @@ class Cuda:
         staging_blocks  per worker, for what computes read and write (count); None: enough for two computes that each
                   read every block, write every block and read them again
         gpus      GPUs to use, in order; None: all
+        second_blocks  blocks of a second tier on each worker (count): files in a temporary folder, mapped into memory
 
-        Raises ValueError for sizes that make no sense, and for a gated device where streams cannot be gated.
+        Raises ValueError for sizes that make no sense, and for a gated device where streams cannot be gated; OSError if
+        the files cannot be made.
         """
         self.workers = workers
-        self.second_blocks = 0  # copies between host and file do not go through a GPU
+        self.second_blocks = second_blocks
         self.gated = gated
         self.misreads: list[Misread] = []
         self._driver = driver
         self._blocks = {Tier.DEVICE: device_blocks, Tier.HOST: host_blocks}
+        if second_blocks:
+            self._blocks[Tier.SECOND] = second_blocks
         self._watchdog = watchdog
         self._on_run = on_run
         self._faults = faults
@@ -194,24 +121,27 @@ class Cuda:
         # One registration for all pinned memory: host tiers, staging, gates.
         shares = [layers * host_blocks * words, layers * staging * words, len(UPPER_STREAMS) * LINE_WORDS]
         self._pinned = driver.pinned(workers * sum(shares))
+        self._files = MappedFiles() if second_blocks else None
         self._looks = {gpu: driver.stream(gpu, LOW) for gpu in chosen[:workers]}
-        self._shards: list[_Shard] = []
-        gates: list[tuple[Tensor, _Lane]] = []
+        self._shards: list[Shard] = []
+        gates: list[tuple[Tensor, Lane]] = []
         for worker in range(workers):
             host, staged, lines = _cut(self._pinned, worker * sum(shares), shares)
             gpu = chosen[worker % len(chosen)]
-            shard = _Shard(
+            shard = Shard(
                 worker,
                 gpu,
                 driver.memory(gpu, layers, device_blocks + 1, words),
-                KVTensors(patterns[worker], host_blocks, host.view(layers, host_blocks, words)),
+                self._below(patterns[worker], host.view(layers, host_blocks, words)),
                 KVTensors(patterns[worker], staging, staged.view(layers, staging, words)),
             )
             for name, line in zip(UPPER_STREAMS, _cut(lines, 0, [LINE_WORDS] * len(UPPER_STREAMS)), strict=True):
                 stream = driver.stream(gpu, HIGH if name is Stream.COMPUTE else LOW)
-                lane = _Lane(worker, name, stream, line if gated else None)
+                lane = Lane(worker, name, stream, line if gated else None)
                 shard.lanes[name] = lane
                 gates += [(line, lane)] if gated else []
+            for name in (Stream.CASCADE, Stream.PROMOTION) if second_blocks else ():
+                shard.lanes[name] = Lane(worker, name, CopyThread(f"kvoffload-w{worker}-{name}"), None)
             shard.staging.data[:, BROKEN].fill_(-1)
             self._shards.append(shard)
         self._lanes = [lane for shard in self._shards for lane in shard.lanes.values()]
@@ -243,13 +173,13 @@ class Cuda:
         self._retire(shard)
         check(operation, self._blocks, shard.outstanding)
         if isinstance(operation, Compute):
-            needed = _staging_blocks(operation)
+            needed = staging_needed(operation)
             if needed > self._staging_blocks:
                 raise ValueError(f"the compute needs {needed} staging blocks, and there are {self._staging_blocks}")
         else:
             shard.outstanding.add(operation.job)
         awaited = tuple([job for job in operation.jobs if job in shard.outstanding])
-        shard.lanes[operation.stream].held.append(_Entry(operation, awaited))
+        shard.lanes[operation.stream].held.append(Entry(operation, awaited))
         self._submit(shard)
 
     def copied(self, worker: int) -> tuple[int, ...]:
@@ -257,13 +187,13 @@ class Cuda:
         of two streams that run at the same time are listed depends on when it was looked."""
         shard = self._shard(worker)
         self._retire(shard)
-        return tuple(shard.copied)
+        return () if shard.dead else tuple(shard.copied)
 
     def collect(self, worker: int, job: int) -> tuple[int, ...]:
         """Take one job out of `copied`; answers which of its pairs failed. UnknownJob if it is not there."""
         shard = self._shard(worker)
         self._retire(shard)
-        if job not in shard.copied:
+        if shard.dead or job not in shard.copied:
             raise UnknownJob(f"job {job} is not among those copied on worker {worker}")
         shard.copied.remove(job)
         return shard.failed.pop(job, ())
@@ -281,7 +211,7 @@ class Cuda:
         """
         self._require(gated=True)
         self._await_gates()
-        return tuple((lane.worker, lane.name) for lane in self._lanes if _at_gate(lane))
+        return tuple((lane.worker, lane.name) for lane in self._lanes if self._at_gate(lane))
 
     def run(self, worker: int, stream: Stream) -> None:
         """Gated only (else RuntimeError): let the operation at this stream's gate run; return when it has run.
@@ -305,7 +235,7 @@ class Cuda:
         if lane is None:
             raise NotRunnable(f"worker {worker} has no {stream} stream: there is no second tier")
         self._await_gates()
-        if not _at_gate(lane) or lane.gate is None:
+        if not self._at_gate(lane):
             raise NotRunnable(str(lane))
         entry = lane.submitted[0]
         if isinstance(entry.operation, Copy):
@@ -314,15 +244,25 @@ class Cuda:
             raise NotRunnable(f"no copy that could fail: {lane}")
         else:
             broken = []
-        lane.gate.fill_(entry.ticket)
+        if lane.gate is None:
+            assert isinstance(entry.operation, Copy)
+            self._begin(shard, lane, entry, entry.operation, broken)
+        else:
+            lane.gate.fill_(entry.ticket)
         self._until(lambda: _happened(entry.done), lambda: f"was released and did not run: {lane}")
-        if broken and isinstance(entry.operation, Copy):
+        if lane.gate is not None and broken and isinstance(entry.operation, Copy):
             look = self._looks[shard.gpu]
             self._break(shard, look, entry.operation, broken)
             event = look.record()
             self._until(event.happened, lambda: f"could not be torn: {lane}")
             entry.failed = tuple(sorted({*entry.failed, *broken}))
         self._retire(shard)
+
+    def die(self, worker: int) -> None:
+        """Gated only (else RuntimeError): nothing of the worker is at its gate from now on, and what it has copied is
+        told no more. What is enqueued there stays."""
+        self._require(gated=True)
+        self._shard(worker).dead = True
 
     def content(self, tier: Tier, worker: int, block: int) -> Content | Unreadable:
         """What this worker's copy of a block holds now. Raises UnknownBlock.
@@ -331,9 +271,9 @@ class Cuda:
         operation writes, or after `drain`.
         """
         shard = self._shard(worker)
-        if tier is Tier.HOST:
-            return shard.host.decode(block)
-        if tier is Tier.SECOND:
+        if tier in shard.below:
+            return shard.below[tier].decode(block)
+        if tier is not Tier.DEVICE:
             raise UnknownBlock(f"there is no {tier} tier, and so no block {block} of it")
         check_block(block, self._blocks[Tier.DEVICE])
         self._look(shard, shard.device, shard.staging.data, (block, LOOK))
@@ -345,11 +285,16 @@ class Cuda:
         if not self._shards:
             return
         self._open_gates()
-        left = [entry for lane in self._lanes for entry in lane.submitted]
+        left = [entry for lane in self._lanes for entry in lane.submitted if not _is_copy_thread_at_gate(lane, entry)]
         self._until(
             lambda: all(_happened(entry.done) for entry in left),
             lambda: "did not end: " + "; ".join(str(lane) for lane in self._lanes if lane.submitted),
         )
+        for lane in self._lanes:
+            if isinstance(lane.stream, CopyThread):
+                lane.stream.close()
+        if self._files is not None:
+            self._files.close()
         self._lanes.clear()
         self._shards.clear()
         self._looks.clear()
@@ -372,8 +317,11 @@ class Cuda:
     def wipe(self) -> None:
         """Gated only (else RuntimeError): run what is left, then be as new: every block UNWRITTEN, nothing collected.
 
-        Cheaper than another device. Raises Hang if what is left cannot run.
+        Workers that died live again, and run what they had left. Cheaper than another device. Raises Hang if what is
+        left cannot run.
         """
+        for shard in self._shards:
+            shard.dead = False
         while gates := self.runnable():
             self.run(*gates[0])
         if left := self._left():
@@ -382,26 +330,33 @@ class Cuda:
             shard.computed = shard.submitted = 0
             shard.copied.clear()
             shard.failed.clear()
-            shard.host.blank()
+            for tensors in shard.below.values():
+                tensors.blank()
             self._driver.blank(shard.device)
             self._look(shard, shard.staging.data, shard.device, (BROKEN, self._blocks[Tier.DEVICE]))
         self.misreads.clear()
 
     # Into the streams.
 
-    def _submit(self, shard: _Shard) -> None:
+    def _submit(self, shard: Shard) -> None:
         """Put into the streams whatever may be: one operation may be what lets another one in."""
         moved = True
         while moved:
             moved = False
             for lane in shard.lanes.values():
-                while lane.held and shard.may_submit(lane.held[0]):
+                while lane.held and shard.may_submit(lane):
                     self._put(shard, lane, lane.held.popleft())
                     moved = True
 
-    def _put(self, shard: _Shard, lane: _Lane, entry: _Entry) -> None:
+    def _put(self, shard: Shard, lane: Lane, entry: Entry) -> None:
         """Waits, gate, the operation itself, and the event that says that it has run: all in stream order."""
         stream, operation = lane.stream, entry.operation
+        if isinstance(stream, CopyThread):
+            assert isinstance(operation, Copy)
+            lane.submitted.append(entry)
+            if not self.gated:
+                self._begin(shard, lane, entry, operation, self._failing(shard, operation))
+            return
         if entry.step >= shard.computed:
             stream.wait(shard.computes[entry.step])
         for job in entry.awaited:
@@ -412,8 +367,8 @@ class Cuda:
             entry.ticket = lane.tickets
             entry.arrived = stream.record()
             stream.wait_for_value(lane.gate, entry.ticket)
-        if self._chance is not None and self._chance.random() < 0.5:
-            stream.pause(self._chance.uniform(0.0, LONGEST_PAUSE_S))
+        if pause_s := self._pause_s():
+            stream.pause(pause_s)
         if isinstance(operation, Compute):
             self._compute(shard, stream, entry, operation)
         else:
@@ -426,9 +381,24 @@ class Cuda:
             shard.computes[shard.submitted] = entry.done
             shard.submitted += 1
 
-    def _copy(self, shard: _Shard, stream: CudaStream, operation: Copy) -> tuple[int, ...]:
+    def _begin(self, shard: Shard, lane: Lane, entry: Entry, operation: Copy, failing: Sequence[int]) -> None:
+        """Have the lane's thread copy between the host and the second tier. All that this waits for has happened."""
+        assert isinstance(lane.stream, CopyThread)
+        source, destination = [shard.below[tier] for tier in ENDS[operation.stream]]
+        entry.done = lane.stream.begin(source, destination, operation.pairs, failing, self._pause_s())
+
+    def _failing(self, shard: Shard, operation: Copy) -> list[int]:
+        return sorted(self._faults(shard.number, operation)) if self._faults is not None else []
+
+    def _pause_s(self) -> float:
+        """How long to pause before the next operation."""
+        if self._chance is None or self._chance.random() >= 0.5:
+            return 0.0
+        return self._chance.uniform(0.0, LONGEST_PAUSE_S)
+
+    def _copy(self, shard: Shard, stream: CudaStream, operation: Copy) -> tuple[int, ...]:
         """All pairs in one call, but those that are to fail. Answers the positions of those that do."""
-        failing = sorted(self._faults(shard.number, operation)) if self._faults is not None else []
+        failing = self._failing(shard, operation)
         if operation.stream is Stream.STORE:
             source, destination = shard.device, shard.host.data
         else:
@@ -440,7 +410,7 @@ class Cuda:
         self._break(shard, stream, operation, failing)
         return tuple(failing)
 
-    def _break(self, shard: _Shard, stream: CudaStream, operation: Copy, positions: Sequence[int]) -> None:
+    def _break(self, shard: Shard, stream: CudaStream, operation: Copy, positions: Sequence[int]) -> None:
         """Put bytes that stand for nothing where these pairs were to be copied to."""
         blocks = [operation.pairs[position][1] for position in positions]
         if operation.stream is Stream.STORE:
@@ -448,14 +418,14 @@ class Cuda:
         else:
             _copy(stream, shard.staging.data, shard.device, [(BROKEN, block) for block in blocks])
 
-    def _look(self, shard: _Shard, source: Tensor, destination: Tensor, pair: tuple[int, int]) -> None:
+    def _look(self, shard: Shard, source: Tensor, destination: Tensor, pair: tuple[int, int]) -> None:
         """Copy one block beside all lanes, and wait for it."""
         look = self._looks[shard.gpu]
         look.copy(source, destination, (pair,))
         event = look.record()
         self._until(event.happened, lambda: f"one block of w{shard.number} was not copied")
 
-    def _compute(self, shard: _Shard, stream: CudaStream, entry: _Entry, operation: Compute) -> None:
+    def _compute(self, shard: Shard, stream: CudaStream, entry: Entry, operation: Compute) -> None:
         """Share by share: what it reads to the staging memory, what it writes from there."""
         for share in operation.shares:
             found: list[tuple[int, int]] = []
@@ -475,7 +445,7 @@ class Cuda:
 
     # Out of the streams.
 
-    def _retire(self, shard: _Shard) -> None:
+    def _retire(self, shard: Shard) -> None:
         """Take in what has happened on this worker: each operation after all that it waited for."""
         moved = True
         while moved:
@@ -486,7 +456,7 @@ class Cuda:
                     moved = True
         self._submit(shard)
 
-    def _ran(self, shard: _Shard, entry: _Entry) -> None:
+    def _ran(self, shard: Shard, entry: Entry) -> None:
         operation = entry.operation
         if isinstance(operation, Compute):
             for block, expected, slot in entry.reads:
@@ -497,8 +467,10 @@ class Cuda:
             del shard.computes[shard.computed]
             shard.computed += 1
         else:
+            if isinstance(entry.done, CopyBegun):
+                entry.failed = entry.done.failed()
             shard.outstanding.remove(operation.job)
-            del shard.copies[operation.job]
+            shard.copies.pop(operation.job, None)
             shard.copied.append(operation.job)
             if entry.failed:
                 shard.failed[operation.job] = entry.failed
@@ -513,7 +485,7 @@ class Cuda:
             (lane, lane.submitted[0])
             for shard in self._shards
             for lane in shard.lanes.values()
-            if lane.submitted and shard.awaits_nothing(lane.submitted[0])
+            if lane.gate is not None and lane.submitted and shard.awaits_nothing(lane.submitted[0])
         ]
         self._until(
             lambda: all(_happened(entry.arrived) for _, entry in expected),
@@ -536,7 +508,22 @@ class Cuda:
                 raise Hang(f"within {self._watchdog} s {what()}")
             self._driver.idle()
 
-    def _shard(self, worker: int) -> _Shard:
+    def _at_gate(self, lane: Lane) -> bool:
+        """What a thread copies is given to it at its gate."""
+        if not lane.submitted or self._shards[lane.worker].dead:
+            return False
+        return lane.gate is None or _happened(lane.submitted[0].arrived)
+
+    def _below(self, pattern: Pattern, host: Tensor) -> dict[Tier, KVTensors]:
+        """A worker's tiers in the host's memory: the pinned one, and a file if there is a second tier."""
+        tiers = {Tier.HOST: KVTensors(pattern, host.shape[1], host)}
+        if self._files is not None:
+            shape = (pattern.layers, self.second_blocks, pattern.words)
+            words = self._files.words(f"worker-{pattern.worker}", shape)
+            tiers[Tier.SECOND] = KVTensors(pattern, self.second_blocks, words)
+        return tiers
+
+    def _shard(self, worker: int) -> Shard:
         if not self._shards:
             raise RuntimeError("the device is closed")
         if not 0 <= worker < self.workers:
@@ -556,10 +543,6 @@ def _cut(memory: Tensor, start: int, lengths: Sequence[int]) -> list[Tensor]:
     return [memory[begin:end] for begin, end in pairwise(ends)]
 
 
-def _staging_blocks(compute: Compute) -> int:
-    return sum(len(share.reads) + len(share.writes) for share in compute.shares)
-
-
 def _copy(stream: CudaStream, source: Tensor, destination: Tensor, pairs: Sequence[tuple[int, int]]) -> None:
     """One call for all pairs. Where a destination is there twice the last one counts: a call has no order."""
     last = {block: origin for origin, block in pairs}
@@ -571,11 +554,12 @@ def _happened(event: Event | None) -> bool:
     return event is not None and event.happened()
 
 
-def _at_gate(lane: _Lane) -> bool:
-    return bool(lane.submitted) and _happened(lane.submitted[0].arrived)
+def _is_copy_thread_at_gate(lane: Lane, entry: Entry) -> bool:
+    """A copy that no thread was given yet: it never will be."""
+    return isinstance(lane.stream, CopyThread) and entry.done is None
 
 
-def _open(gates: Sequence[tuple[Tensor, _Lane]]) -> None:
+def _open(gates: Sequence[tuple[Tensor, Lane]]) -> None:
     """Open them for everything that was ever put behind them."""
     for line, lane in gates:
         line.fill_(lane.tickets)

@@ -18,6 +18,7 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
+from kvoffload.devices.host_copies import copy_blocks
 from kvoffload.devices.mapped_file import MappedFiles
 from kvoffload.devices.wellformed import check
 from kvoffload.errors import Hang, NotRunnable, UnknownBlock, UnknownJob
@@ -505,21 +506,7 @@ class Host:
     ) -> tuple[int, ...]:
         read_from, written_to = ENDS[operation.stream]
         source, destination = worker.tiers[read_from], worker.tiers[written_to]
-        pairs = operation.pairs
-        for position in failing:
-            destination.break_off(pairs[position][1])
-        whole = [pair for position, pair in enumerate(pairs) if position not in failing] if failing else pairs
-        layers = range(source.pattern.layers)
-        # Layer by layer, as engines keep their caches: a block that is read too early is truly seen half copied.
-        try:
-            for at_once in [layers] if self._delays is None else [range(layer, layer + 1) for layer in layers]:
-                destination.copy(source, whole, at_once)
-                pause()
-        except RuntimeError:  # torch's errors: whose they are is found out, and the stream goes on
-            return tuple(
-                [at for at, pair in enumerate(pairs) if at in failing or not _copied(destination, source, pair)]
-            )
-        return tuple(sorted(failing))
+        return copy_blocks(source, destination, operation.pairs, failing, pause if self._delays is not None else None)
 
     def _pauses(self, lane: _Lane) -> Callable[[], None]:
         """A function that at times waits a little: on the event that closing sets, so that closing is never late."""
@@ -532,12 +519,3 @@ class Host:
                 self._closing.wait(chance.uniform(0.0, 0.002))
 
         return pause
-
-
-def _copied(destination: KVTensors, source: KVTensors, pair: tuple[int, int]) -> bool:
-    """Copy one block, all layers; answers whether it could be."""
-    try:
-        destination.copy(source, (pair,))
-    except RuntimeError:
-        return False
-    return True
