@@ -37,7 +37,8 @@ def write_log(path: Path, discipline: Discipline, lines: int, seed: int) -> None
     """A log of so many lines. Requests share prompts of four blocks, of which there are sixteen."""
     chance = random.Random(seed)
     prompts = [[f"{prompt}:{block}" for block in range(4)] for prompt in range(16)]
-    places = Places(Contract(discipline), SCOPE, [key for prompt in prompts for key in prompt])
+    places = Places(Contract(discipline), SCOPE)
+    places.learned(key for prompt in prompts for key in prompt)
     state = initial_state(SCOPE)
     submitted = 0
     with Recorder(path, places.machine.setting, "the machine", runs=False, name=places.name) as recorder:

@@ -29,18 +29,27 @@ from kvoffload.step_report import (
     Woken,
 )
 from kvoffload.transfer_job import Direction, JobState, TransferJob
+from kvoffload.watching import Watchable, telling, watcher_of_new
 
 ALL_COPIED: Failures = {}
 """No copy failed."""
 
 
+@telling(
+    "submit", "abort", "preempt", "collect", "reset", "promote", "lookup", "release_lookup", "admit", "grow",
+    "preempt_under_pressure", "wake", "finish", "stop", "launch", "handle_output", "report", "report_mark", "expire",
+    "declare_dead", "schedule",
+)  # fmt: skip
 @dataclass(slots=True)
-class Engine:
+class Engine(Watchable):
     """One engine's control plane: no thread, lock, tensor, clock or device in it.
 
     Every method either does what it says, or raises a KVOffloadError (or ValueError for malformed arguments) and has
     changed nothing. `Engine(config)` is not bound: it takes requests, but touches no block until `bind`, as a
     connector is built before the KV cache is in vLLM.
+
+    `watcher` (kvoffload.watching) is told of every call; there is none unless somebody wants to know, and it is no part
+    of this state.
     """
 
     config: Config
@@ -57,6 +66,7 @@ class Engine:
         partial = self.config.admission == "partial"
         self.scheduler = Scheduler(pool, self.connector, {}, self.config.depth, partial, self.config.window)
         self.statistics = Statistics()
+        self.watched_by(watcher_of_new(self))
 
     @classmethod
     def create(cls, config: Config, connector: type[TransferConnector] | None = None) -> "Engine":
@@ -463,4 +473,5 @@ def _restored(
     engine.connector = connector
     engine.statistics = statistics
     engine.events = events
+    engine.watched_by(None)
     return engine

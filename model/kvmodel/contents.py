@@ -4,6 +4,8 @@ A content is one int: UNWRITTEN, a key (the KV of that prefix), minus a key (the
 reset, worthless ever since), or TORN (what a failed copy leaves behind).
 """
 
+from collections.abc import Sequence
+
 UNWRITTEN = 0
 
 TORN = 1 << 30
@@ -37,7 +39,7 @@ def written(contents: Contents, worker: int, writes: list[tuple[int, int]]) -> C
     return tuple(rows)
 
 
-def describe(content: int, names: tuple[str, ...]) -> str:
+def describe(content: int, names: Sequence[str]) -> str:
     """A content in words: `CONTENT(ab)`, `BEFORE_RESET(ab)`, `UNWRITTEN` or `TORN`."""
     if content in (UNWRITTEN, TORN):
         return "TORN" if content else "UNWRITTEN"

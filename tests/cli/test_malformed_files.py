@@ -57,7 +57,7 @@ def told_of_log(path: Path) -> tuple[bool, str]:
     """Whether a log is refused, and what is said of it; empty: all of it is explained."""
     try:
         log = Lines(path)
-        follower = Follower("engine.log", log.header, log.submitted_keys())
+        follower = Follower("engine.log", log.header, log.failures())
         stuck = next((found for entry in log if (found := follower.take(entry)) is not None), None)
     except BadLog as error:
         return True, str(error)

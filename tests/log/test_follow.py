@@ -15,7 +15,7 @@ from tests.log.a_log import HEADER, Line, lines, written
 
 def followed(path: Path) -> tuple[Follower, Stuck | None, int]:
     log = Lines(path)
-    follower = Follower(str(path), log.header, log.submitted_keys())
+    follower = Follower(str(path), log.header, log.failures())
     explained = 0
     for entry in log:
         stuck = follower.take(entry)

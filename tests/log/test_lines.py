@@ -15,7 +15,7 @@ from tests.log.a_log import HEADER, LINES, Line, lines, written
 
 def follow(path: Path) -> None:
     log = Lines(path)
-    follower = Follower(str(path), log.header, log.submitted_keys())
+    follower = Follower(str(path), log.header, log.failures())
     for entry in log:
         follower.take(entry)
 
@@ -126,7 +126,7 @@ def test_a_field_is_the_same_however_its_name_is_written(tmp_path: Path) -> None
 def test_a_log_that_grows_while_it_is_read(tmp_path: Path) -> None:
     path = written(tmp_path, lines())
     log = Lines(path)
-    follower = Follower(str(path), log.header, log.submitted_keys())
+    follower = Follower(str(path), log.header, log.failures())
     with path.open("a") as file:
         file.write(json.dumps({"do": {"verb": "submit", "request": "late"}, "keys": ["new"]}) + "\n")
     *before, late = log

@@ -27,7 +27,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
 
     try:
         lines = Lines(path)
-        follower = Follower(str(path), lines.header, lines.submitted_keys())
+        follower = Follower(str(path), lines.header, lines.failures())
         for entry in lines:
             stuck = follower.take(entry)
             if stuck is not None:

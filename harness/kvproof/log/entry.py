@@ -1,6 +1,7 @@
 """One line of a log: what was asked of the engine, what it did, and what was seen of it afterwards. Data, in the log's
 own names: requests and keys are texts, blocks, workers and jobs are numbers."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kvmodel.contract import Contract
@@ -39,9 +40,11 @@ class Entry(NamedTuple):
     verb, arguments  a command, as in traces, with the engine's own names of requests
     keys, decoded    of a submit: the keys of the prompt, and of the blocks that it will decode
     refused  why the engine refused; None: it did not
+    crashed  what the engine failed with; None: it did not
     answered what a reset answered
     did      the engine's decisions, each a record with `action` and its choices
     seen     fields of the view that were recorded
+    failed   of a report: by job, the positions of the pairs that the worker could not copy
     """
 
     number: int
@@ -50,6 +53,8 @@ class Entry(NamedTuple):
     keys: tuple[str, ...] = ()
     decoded: tuple[str, ...] = ()
     refused: str | None = None
+    crashed: str | None = None
     answered: bool | None = None
     did: tuple[JSON, ...] = ()
     seen: JSON = {}  # noqa: RUF012 (never changed: an entry is a value)
+    failed: Mapping[int, tuple[int, ...]] = {}

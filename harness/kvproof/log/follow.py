@@ -6,13 +6,16 @@ under the contract no order of them reads or writes what it must not (`kvproof p
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from kvmodel import Action, Machine, State
 from kvmodel import actions as act
+from kvmodel.request import DONE
+from kvmodel.rules.run import copied
 from kvmodel.state import initial_state
-from kvmodel.streams import COMPUTE, runnable
+from kvmodel.streams import COMPUTE, oldest_copy, runnable
 from kvproof.log.entry import RECORDED, BadLog, Entry, Header
+from kvproof.log.lines import Failed
 from kvproof.log.places import Places
 from kvproof.log.reading import Reader, Said
 from kvproof.targets import leeway
@@ -24,6 +27,12 @@ from kvproof.targets.wording import command_of
 
 OF_RUNS = ("report_all", "fail_copy", "fail_block")
 """Verbs that say nothing unless a log has every run."""
+
+MAX_DISTINCT_KEYS = 1_000_000
+"""The most keys that a log's requests have, each counted once."""
+
+MAX_NAMES = 100_000_000
+"""The most text of all these keys and of the names of all requests, in characters: they are kept to the end."""
 
 
 class Stuck(NamedTuple):
@@ -42,12 +51,15 @@ class Stuck(NamedTuple):
 class Follower:
     """Takes entries one after another. `state` is the machine's after all that were explained.
 
+    failures  copies of which a later line says that they failed: that happens as they are run
     inferred  operations that were run although the log does not say so (count)
     """
 
-    def __init__(self, path: str, header: Header, key_names: tuple[str, ...]) -> None:
+    def __init__(self, path: str, header: Header, failures: Failed) -> None:
         self.path = path
-        self.places = Places(header.contract, header.scope, key_names)
+        self.failures = failures
+        self.places = Places(header.contract, header.scope)
+        self._kept = 0
         self.reader = Reader(path, self.places)
         self.state = initial_state(header.scope)
         self.recorded_runs = header.runs == RECORDED
@@ -63,10 +75,13 @@ class Follower:
             self._make_place(entry)
         said = self.reader.said(entry)
         if said.command.verb in OF_RUNS and not self.recorded_runs:
-            raise BadLog(
-                f"log {self.path}, line {entry.number}, has {said.command.verb}, which says nothing in a log without "
-                "runs; log a report for each job, or every run"
+            self._bad(
+                entry,
+                f"has {said.command.verb}, which says nothing in a log without runs; log a report for each job, or "
+                "every run",
             )
+        if entry.failed and (self.recorded_runs or said.command.verb not in ("report", "report_mark")):
+            self._bad(entry, "has failed, which belongs to a report in a log without runs; else log fail_copy")
         state = self.state
         explained = self._explained(entry, said, state)
         best = state, explained
@@ -80,9 +95,24 @@ class Follower:
             explained = self._explained(entry, said, state)
             if _is_about_what_is_seen(explained) and not _is_about_what_is_seen(best[1]):
                 best = state, explained
+        for job, positions in entry.failed.items():
+            self._failed(entry, state, job, positions)
         self.state = explained
         self.inferred += inferred
         return None
+
+    def _failed(self, entry: Entry, state: State, job: int, positions: tuple[int, ...]) -> None:
+        """What a report says of failures must have been known when the copy ran, and be of pairs that it has."""
+        worker = entry.arguments["worker"]
+        known = next((other for other in state.jobs if other.id == job), None)
+        if known is not None and positions[-1] >= len(known.pairs):
+            self._bad(entry, f"says that pair {positions[-1]} of job {job} failed, which has {len(known.pairs)}")
+        if known is not None and tuple([at for rank, at in known.failed if rank == worker]) != positions:
+            self._bad(
+                entry,
+                f"says late that job {job} failed: other operations have waited for it already; kvproof validate, once "
+                "the log is whole, knows it from the beginning",
+            )
 
     def _may_infer(self, command: Command) -> bool:
         return not self.recorded_runs and command.verb != "run"
@@ -90,23 +120,21 @@ class Follower:
     def _make_place(self, entry: Entry) -> None:
         name = entry.arguments.get("request")
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= 500:
-            raise BadLog(f"log {self.path}, line {entry.number}, submits request {name!r:.60}; its name is a text")
+            self._bad(entry, f"submits request {name!r:.60}; its name is a text")
         if not entry.keys:
-            raise BadLog(f"log {self.path}, line {entry.number}, submits request {name:.60} without keys")
-        if name in self.places.of:
-            raise BadLog(f"log {self.path}, line {entry.number}, submits request {name:.60}, which is there already")
-        later = next((key for key in (*entry.keys, *entry.decoded) if key not in self.places.keys), None)
-        if later is not None:
-            raise BadLog(
-                f"log {self.path}, line {entry.number}, has key {later!r:.60}, which was not in it when it was first "
-                "read; validate a log that nobody writes to"
+            self._bad(entry, f"submits request {name:.60} without keys")
+        if name in self.places.of and self.state.requests[self.places.of[name]].phase != DONE:
+            self._bad(entry, f"submits request {name:.60}, which is there already")
+        self._kept += len(name) + sum(map(len, self.places.learned((*entry.keys, *entry.decoded))))
+        if len(self.places.keys) > MAX_DISTINCT_KEYS or self._kept > MAX_NAMES:
+            self._bad(
+                entry,
+                f"has a key too many: at most {MAX_DISTINCT_KEYS:,} are kept, and {MAX_NAMES:,} characters of keys and "
+                "names of requests; cut the log at a moment when nothing runs",
             )
         state = self.places.taken(name, entry.keys, entry.decoded, self.state)
         if state is None:
-            most = len(self.state.requests)
-            raise BadLog(
-                f"log {self.path}, line {entry.number}, has more than {most} requests at once, which is too many"
-            )
+            self._bad(entry, f"has more than {len(self.state.requests)} requests at once, which is too many")
         self.state = state
 
     def _explained(self, entry: Entry, said: Said, state: State) -> State | Divergence:
@@ -129,8 +157,15 @@ class Follower:
         state = self.state
         while places := runnable(state):
             worker, stream = min(places, key=lambda place: self._distance(command, *place))
-            state = self.machine.step(state, act.Run(worker, stream))
+            state = self._ran(state, worker, stream)
             yield state
+
+    def _ran(self, state: State, worker: int, stream: int) -> State:
+        """The oldest operation of a stream has run, and failed if a later line says so."""
+        job = oldest_copy(state, worker, stream) if self.failures and stream != COMPUTE else None
+        if job is None or (worker, job.id) not in self.failures:
+            return self.machine.step(state, act.Run(worker, stream))
+        return copied(state, worker, job, self.failures[worker, job.id])
 
     def _distance(self, command: Command, worker: int, stream: int) -> tuple[bool, bool, bool]:
         """How little an operation has to do with what is reported, or with an output."""
@@ -139,6 +174,9 @@ class Follower:
         about = next((job for job in self.state.jobs if job.id == command.args[1]), None)
         wanted = None if about is None else about.direction  # a copy's stream has the number of its direction
         return worker != command.args[0], stream != wanted, stream != COMPUTE
+
+    def _bad(self, entry: Entry, what: str) -> NoReturn:
+        raise BadLog(f"log {self.path}, line {entry.number}, {what}")
 
     def _stuck(self, entry: Entry, command: Command, state: State, divergence: State | Divergence) -> Stuck:
         assert isinstance(divergence, Divergence)

@@ -24,11 +24,8 @@ MAX_TEXT = 500
 MAX_KEYS = 4_096
 """The longest prompt, in blocks (count)."""
 
-MAX_DISTINCT_KEYS = 1_000_000
-"""The most keys that a log's requests have, each counted once."""
-
-MAX_NAMES = 100_000_000
-"""The most text of all these keys and of the names of all requests, in characters: they are kept to the end."""
+MAX_FAILURES = 1_000_000
+"""The most blocks that failed to be copied, over all reports (count): they are known from the beginning on."""
 
 PLACES = 64
 """Requests that may be there at once."""
@@ -38,10 +35,13 @@ MAX_RESETS = scopes.TIMES
 SIZES = {"device_blocks": scopes.BLOCKS, "host_blocks": scopes.BLOCKS, "workers": scopes.WORKERS}
 """What a header says of sizes, with the largest of each."""
 
-OPTIONAL_SIZES = {"second_blocks": scopes.BLOCKS}
+OPTIONAL_SIZES = {"second_blocks": scopes.BLOCKS, "window": MAX_KEYS}
 
-LINE_FIELDS = ("do", "keys", "decoded", "refused", "answered", "did", "seen", "time")
+LINE_FIELDS = ("do", "keys", "decoded", "refused", "crashed", "answered", "failed", "did", "seen", "time")
 """What a line may have. `time` is for people."""
+
+Failed = Mapping[tuple[int, int], tuple[int, ...]]
+"""By worker and job, the positions of the pairs that it could not copy."""
 
 
 class Lines:
@@ -52,28 +52,38 @@ class Lines:
         self.header = self._header()
 
     def __iter__(self) -> Iterator[Entry]:
+        ended = False
         for number, record in self._records():
-            if number > 1:
+            if ended:
+                self._bad(number, "comes after the end of the log; it is none of its lines")
+            ended = self._is_end(number, record)
+            if number > 1 and not ended:
                 yield self._entry(number, record)
 
-    def submitted_keys(self) -> tuple[str, ...]:
-        """All keys that the log's requests have, each once, in the order in which they come."""
-        keys: dict[str, None] = {}
-        length = 0
-        for number, record in self._records(containing=(b'"keys"', b"\\u")):
-            if number == 1 or "keys" not in record:
+    def failures(self) -> Failed:
+        """Copies that failed, which reports say: an engine learns of it when other operations may have waited for the
+        copy already, and so must whoever follows the log."""
+        failed: dict[tuple[int, int], tuple[int, ...]] = {}
+        blocks = 0
+        for number, record in self._records(containing=(b'"failed"', b"\\u")):
+            if number == 1 or "failed" not in record:
                 continue
             entry = self._entry(number, record)
-            new = dict.fromkeys([key for key in (*entry.keys, *entry.decoded) if key not in keys])
-            length += sum(map(len, new)) + len(str(entry.arguments.get("request", "")))
-            keys |= new
-            if len(keys) > MAX_DISTINCT_KEYS or length > MAX_NAMES:
-                self._bad(
-                    number,
-                    f"has a key too many: at most {MAX_DISTINCT_KEYS:,} are kept, and {MAX_NAMES:,} characters of keys "
-                    "and names of requests; cut the log at a moment when nothing runs",
-                )
-        return tuple(keys)
+            worker = entry.arguments["worker"]
+            assert isinstance(worker, int)
+            failed |= {(worker, job): positions for job, positions in entry.failed.items()}
+            blocks += sum(map(len, entry.failed.values()))
+            if blocks > MAX_FAILURES:
+                self._bad(number, f"has a failed block too many: at most {MAX_FAILURES:,} are kept")
+        return failed
+
+    def _is_end(self, number: int, record: JSON) -> bool:
+        """The last line of a log whose recorder was closed says why there are no more."""
+        if "end" not in record:
+            return False
+        self._only(number, record, ("end", "time"))
+        self._text(number, record["end"], "the end")
+        return True
 
     def _header(self) -> Header:
         for number, record in self._records():
@@ -144,11 +154,14 @@ class Lines:
             partial_failures=MAX_RESETS,
             expiries=MAX_RESETS,
         )
+        contract = self._contract(number, record)
+        if contract.expires:
+            scope = scope._replace(deaths=scope.workers)
         runs = record.get("runs")
         if runs not in (RECORDED, UNRECORDED):
             self._bad(number, f"has runs {runs!r:.40}, and not {RECORDED} or {UNRECORDED}")
         engine = self._text(number, record.get("engine"), "engine")
-        return Header(self._contract(number, record), scope, engine, str(runs))
+        return Header(contract, scope, engine, str(runs))
 
     def _contract(self, number: int, record: JSON) -> Contract:
         fields = dict(self._record(number, record.get("contract"), "contract"))
@@ -168,7 +181,7 @@ class Lines:
         self._only(number, record, LINE_FIELDS)
         do = dict(self._record(number, record.get("do"), "do"))
         verb = self._text(number, do.pop("verb", None), "verb")
-        refused, answered = record.get("refused"), record.get("answered")
+        refused, crashed, answered = record.get("refused"), record.get("crashed"), record.get("answered")
         if answered is not None and not isinstance(answered, bool):
             self._bad(number, f"has answered {answered!r:.40}, and not true or false")
         did = record.get("did", [])
@@ -181,10 +194,27 @@ class Lines:
             self._keys(number, record, "keys"),
             self._keys(number, record, "decoded"),
             None if refused is None else self._text(number, refused, "refused"),
+            None if crashed is None else self._text(number, crashed, "crashed"),
             answered,
             tuple([self._record(number, action, "a member of did") for action in cast("list[object]", did)]),
             self._record(number, record.get("seen", {}), "seen"),
+            self._failed(number, do, record["failed"]) if "failed" in record else {},
         )
+
+    def _failed(self, number: int, do: JSON, value: object) -> Mapping[int, tuple[int, ...]]:
+        """Of a report a list of positions, of a mark a record of such lists by job."""
+        job, worker = do.get("job"), do.get("worker")
+        of_jobs = {str(job): value} if isinstance(value, list) else self._record(number, value, "failed")
+        failed: dict[int, tuple[int, ...]] = {}
+        for name, positions in of_jobs.items():
+            known = name.isascii() and name.isdigit() and len(name) < 10 and isinstance(worker, int)
+            if not known or not isinstance(positions, list) or not 0 < len(cast("list[object]", positions)) <= MAX_KEYS:
+                self._bad(number, "has failed, which is of a report: the positions of pairs that could not be copied")
+            for position in cast("list[object]", positions):
+                if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < MAX_KEYS:
+                    self._bad(number, f"has {position!r:.40} in failed, and not the position of a pair")
+            failed[int(name)] = tuple(sorted(cast("list[int]", positions)))
+        return failed
 
     def _keys(self, number: int, record: JSON, name: str) -> tuple[str, ...]:
         value = record.get(name, [])

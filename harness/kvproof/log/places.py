@@ -3,7 +3,7 @@
 A place is free again once its request has ended and no job and no step has anything to do with it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kvmodel import Machine, State
 from kvmodel.contract import Contract
@@ -16,13 +16,15 @@ class Places:
     """Which request is where, and the machine for those that are there.
 
     machine  its setting changes with every request that comes
+    keys     numbers of the keys that requests have had so far
     ended    requests whose place has gone to another since
     """
 
-    def __init__(self, contract: Contract, scope: Scope, key_names: Sequence[str]) -> None:
+    def __init__(self, contract: Contract, scope: Scope) -> None:
         nothing = ((),) * len(scope.prompts)
-        self.keys = {name: number for number, name in enumerate(key_names, start=1)}
-        self.machine = Machine.of(Setting(contract, scope, nothing, nothing, tuple(key_names)))
+        self.keys: dict[str, int] = {}
+        self._key_names: list[str] = []
+        self.machine = Machine.of(Setting(contract, scope, nothing, nothing, self._key_names))
         self.of: dict[str, int] = {}
         self.ended: set[str] = set()
         self._names: list[str | None] = [None] * len(scope.prompts)
@@ -31,15 +33,25 @@ class Places:
         """What the log calls the request in a place."""
         return self._names[place] or f"place {place}"
 
+    def learned(self, keys: Iterable[str]) -> list[str]:
+        """Know these keys from now on. Those that are new."""
+        new = [key for key in dict.fromkeys(keys) if key not in self.keys]
+        for key in new:
+            self._key_names.append(key)
+            self.keys[key] = len(self._key_names)
+        return new
+
     def taken(self, name: str, keys: Sequence[str], decoded: Sequence[str], state: State) -> State | None:
-        """The state with a place for a new request; None if all are taken."""
+        """The state with a place for a new request, whose keys are known; None if all are taken."""
         place = next((place for place in range(len(self._names)) if self._is_free(place, state)), None)
         if place is None:
             return None
         before = self._names[place]
         if before is not None:
-            del self.of[before]
             self.ended.add(before)
+            if self.of.get(before) == place:
+                del self.of[before]
+        self.ended.discard(name)
         self._names[place] = name
         self.of[name] = place
         prompt = tuple([self.keys[key] for key in keys])

@@ -10,7 +10,7 @@ from kvmodel.transfer_job import DIRECTIONS, LIVE, NONE, STORE, VIEWS, Pair
 from kvproof.log.entry import JSON, BadLog, Entry
 from kvproof.log.places import Places
 from kvproof.targets.command import VERBS, BadCommand, Command, from_names
-from kvproof.targets.outcome import Answer, Outcome, Refused
+from kvproof.targets.outcome import Answer, Crashed, Outcome, Refused
 from kvproof.targets.view import TIERS, JobView, View, expected
 
 NUMBERS = tuple(f"{tier}_{what}" for tier in TIERS for what in ("refs", "free"))
@@ -53,6 +53,9 @@ class Reader:
             command = from_names(entry.verb, arguments, self.places.machine.setting.scope)
         except BadCommand as error:
             self._bad(entry, f"has a wrong command: {error}")
+        if entry.crashed is not None:
+            name, _, message = entry.crashed.partition(": ")
+            return Said(command, Crashed(name, message))
         if entry.refused is not None:
             return Said(command, Refused(entry.refused))
         if entry.verb == "reset" and entry.answered is None:
@@ -70,15 +73,30 @@ class Reader:
         fields: dict[str, Any] = {}
         for name in NUMBERS:
             if name in entry.seen:
-                fields[name] = self._numbers(entry, entry.seen[name], name)
+                value = entry.seen[name]
+                if name.endswith("_refs"):
+                    value = self._of_each(entry, value, name, len(getattr(wanted, name)), 0)
+                fields[name] = self._numbers(entry, value, name)
         for name in KEYS:
             if name in entry.seen:
-                fields[name] = tuple([self._key(entry, key) for key in self._list(entry, entry.seen[name], name)])
+                keys = self._of_each(entry, entry.seen[name], name, len(getattr(wanted, name)), None)
+                fields[name] = tuple([self._key(entry, key) for key in keys])
         if "requests" in entry.seen:
             fields["requests"] = self._requests(entry, wanted)
         if "jobs" in entry.seen:
             fields["jobs"] = self._jobs(entry, wanted)
         return View()._replace(**fields)
+
+    def _of_each(self, entry: Entry, value: object, where: str, blocks: int, otherwise: object) -> list[object]:
+        """Of each block in order: from a list of all of them, or from a record of those that have anything."""
+        if not isinstance(value, dict):
+            return self._list(entry, value, where)
+        values = [otherwise] * blocks
+        for block, said in cast(JSON, value).items():
+            if not (block.isascii() and block.isdigit() and len(block) < 10) or int(block) >= blocks:
+                self._bad(entry, f"has {block!r:.40} in {where}, and blocks are numbers below {blocks:,}")
+            values[int(block)] = said
+        return values
 
     def _requests(self, entry: Entry, wanted: View) -> tuple[Request, ...]:
         requests = list(wanted.requests or ())

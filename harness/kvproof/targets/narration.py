@@ -1,5 +1,7 @@
 """Narration: what actions did, in the few words that stand beside a command in a report."""
 
+from collections.abc import Sequence
+
 from kvmodel import Action, Machine, State
 from kvmodel import actions as act
 from kvmodel.rules.report_mark import covered
@@ -104,7 +106,7 @@ def _words(machine: Machine, before: State, action: Action, after: State) -> str
             return ""
 
 
-def _published(before: State, after: State, names: tuple[str, ...]) -> str:
+def _published(before: State, after: State, names: Sequence[str]) -> str:
     said = []
     for tier, old, new in (
         ("d", before.device.keys, after.device.keys),

@@ -1,7 +1,7 @@
 """What the contract has beside what the target has, line by line, in the field's words."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from kvmodel import Action, Machine, State
@@ -131,7 +131,7 @@ def _compared(machine: Machine, after: State, view: View) -> Iterator[tuple[str,
                     )
 
 
-def content_in_words(content: int, names: tuple[str, ...]) -> str:
+def content_in_words(content: int, names: Sequence[str]) -> str:
     """A content as reports call it; TORN where no content of the machine is meant."""
     return content_words(content, names) if abs(content) <= len(names) else "TORN"
 

@@ -1,0 +1,69 @@
+"""A log being written: its header, its lines, and its end. What recorders of live engines have in common."""
+
+import json
+import os
+from pathlib import Path
+from typing import IO
+
+from kvmodel.contract import Contract
+from kvproof.log.entry import JSON, SCHEMA, UNRECORDED
+from kvproof.log.lines import MAX_LINE, MAX_LINES
+
+CLOSED, FULL = "closed", "full"
+"""Why a log ends: whoever recorded is done; it has as many lines as are read."""
+
+
+class LogFile:
+    """A log in a new file, of an engine whose copies nobody can see (runs are unrecorded).
+
+    ended  no more lines are written: it was closed, or is full
+    """
+
+    def __init__(self, path: Path, engine: str, contract: Contract, sizes: JSON, most_lines: int = MAX_LINES) -> None:
+        """Writes the header. Raises OSError, and FileExistsError if the file is there: no log is written over.
+
+        engine  what reports call it; contract, sizes: as the header has them
+        """
+        self.ended = False
+        self.path = path
+        self._left = most_lines - 2  # the header, and the end
+        self._file: IO[str] = path.open("x", encoding="utf-8")
+        modes = {
+            name: value
+            for name, value in contract._asdict().items()
+            if name != "environment" and value != Contract._field_defaults.get(name)
+        }
+        header: JSON = {"kvproof_log": SCHEMA, "engine": engine, "contract": modes, "sizes": sizes, "runs": UNRECORDED}
+        self._file.write(json.dumps(header) + "\n")
+        self._file.flush()
+
+    def write(self, lines: list[JSON]) -> None:
+        """So many more lines, and whoever follows the file sees them. What was seen is left out of a line that is too
+        long with it. Raises OSError."""
+        if self.ended:
+            return
+        texts = [_text(line) for line in lines[: self._left]]
+        self._left -= len(texts)
+        self._file.write("".join(texts))
+        self._file.flush()
+        if len(texts) < len(lines):
+            self._end(FULL)
+
+    def close(self) -> None:
+        """Say that this is the end, and have it all on the disk. Idempotent. Raises OSError."""
+        if not self.ended:
+            self._end(CLOSED)
+
+    def _end(self, why: str) -> None:
+        self.ended = True
+        with self._file as file:
+            file.write(json.dumps({"end": why}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _text(line: JSON) -> str:
+    text = json.dumps(line, separators=(",", ":"))
+    if len(text) < MAX_LINE:
+        return text + "\n"
+    return json.dumps({name: value for name, value in line.items() if name != "seen"}, separators=(",", ":")) + "\n"
