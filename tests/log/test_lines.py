@@ -74,6 +74,15 @@ BAD_LINES: dict[str, tuple[Line, str]] = {
         {"do": {"verb": "schedule"}, "seen": {"requests": {"\x1b[2J\n": 3}}},
         r"has no record where request '\x1b[2J\n' belongs",
     ),
+    "block in a record": ({"do": {"verb": "schedule"}, "seen": {"device_refs": {"3": 1}}}, "has '3' in device_refs"),
+    "failed": ({"do": {"verb": "schedule"}, "failed": [0]}, "line 2, has failed, which is of a report"),
+    "failed of nobody": (
+        {"do": {"verb": "report", "worker": 0, "jobs": [0]}, "failed": {"1": [0]}},
+        "has failed of a job that it does not report",
+    ),
+    "failed pair": ({"do": {"verb": "report", "worker": 0, "job": 0}, "failed": [-1]}, "has -1 in failed"),
+    "jobs": ({"do": {"verb": "report", "worker": 0, "jobs": 3}}, "has no list of 1 to 4,096 job ids"),
+    "end": ({"end": 3}, "has 3 where the end belongs"),
     "report_all": ({"do": {"verb": "report_all", "worker": 0}}, "which says nothing in a log without runs"),
 }
 
@@ -129,10 +138,15 @@ def test_a_log_that_grows_while_it_is_read(tmp_path: Path) -> None:
     follower = Follower(str(path), log.header, log.failures())
     with path.open("a") as file:
         file.write(json.dumps({"do": {"verb": "submit", "request": "late"}, "keys": ["new"]}) + "\n")
-    *before, late = log
-    assert [follower.take(entry) for entry in before] == [None] * 8
-    with pytest.raises(BadLog, match="line 10, has key 'new', which was not in it when it was first read"):
-        follower.take(late)
+    assert [follower.take(entry) for entry in log] == [None] * 9
+
+
+def test_nothing_comes_after_the_end(tmp_path: Path) -> None:
+    path = written(tmp_path, [*lines(), {"end": "closed"}])
+    follow(path)
+    with path.open("a") as file:
+        file.write(json.dumps({"do": {"verb": "schedule"}}) + "\n")
+    assert "line 11, comes after the end of the log" in refused(path)
 
 
 @pytest.mark.parametrize(("bound", "most"), [("MAX_DISTINCT_KEYS", 9), ("MAX_NAMES", 38)])
@@ -140,10 +154,16 @@ def test_what_is_kept_of_a_log_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
     many: list[Line] = [{"do": {"verb": "submit", "request": f"q{n}"}, "keys": [f"k{n}", "all"]} for n in range(9)]
-    monkeypatch.setattr(f"kvproof.log.lines.{bound}", most)
+    monkeypatch.setattr(f"kvproof.log.follow.{bound}", most)
     assert "line 10, has a key too many" in refused(written(tmp_path, many))
-    monkeypatch.setattr(f"kvproof.log.lines.{bound}", most + 1)
-    assert len(Lines(written(tmp_path, many)).submitted_keys()) == 10  # of 21 characters, and names of 18
+    monkeypatch.setattr(f"kvproof.log.follow.{bound}", most + 1)
+    follow(written(tmp_path, many))  # 10 keys of 21 characters, and names of 18
+
+
+def test_the_failures_that_are_kept_of_a_log_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing: list[Line] = [{"do": {"verb": "report", "worker": 0, "job": job}, "failed": [0, 1]} for job in range(3)]
+    monkeypatch.setattr("kvproof.log.lines.MAX_FAILURES", 5)
+    assert "line 4, has a failed block too many" in refused(written(tmp_path, failing))
 
 
 def test_a_folder_and_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Lines:
                 self._bad(number, "comes after the end of the log; it is none of its lines")
             ended = self._is_end(number, record)
             if number > 1 and not ended:
-                yield self._entry(number, record)
+                yield from self._each_job(number, self._entry(number, record))
 
     def failures(self) -> Failed:
         """Copies that failed, which reports say: an engine learns of it when other operations may have waited for the
@@ -201,6 +201,22 @@ class Lines:
             self._failed(number, do, record["failed"]) if "failed" in record else {},
         )
 
+    def _each_job(self, number: int, entry: Entry) -> Iterator[Entry]:
+        """A worker may report several jobs in one line; what was seen was seen after the last."""
+        jobs = entry.arguments.get("jobs")
+        if jobs is None:
+            yield entry
+            return
+        if not isinstance(jobs, list) or not 0 < len(cast("list[object]", jobs)) <= MAX_KEYS:
+            self._bad(number, f"has no list of 1 to {MAX_KEYS:,} job ids where jobs belongs")
+        if any(job not in jobs for job in entry.failed):
+            self._bad(number, "has failed of a job that it does not report")
+        arguments = {name: value for name, value in entry.arguments.items() if name != "jobs"}
+        *before, last = cast("list[object]", jobs)
+        for job in before:
+            yield entry._replace(arguments={**arguments, "job": job}, seen={}, failed=_of_job(entry, job))
+        yield entry._replace(arguments={**arguments, "job": last}, failed=_of_job(entry, last))
+
     def _failed(self, number: int, do: JSON, value: object) -> Mapping[int, tuple[int, ...]]:
         """Of a report a list of positions, of a mark a record of such lists by job."""
         job, worker = do.get("job"), do.get("worker")
@@ -241,3 +257,7 @@ class Lines:
 
     def _bad(self, number: int, what: str) -> NoReturn:
         raise BadLog(f"log {self.path}, line {number}, {what}")
+
+
+def _of_job(entry: Entry, job: object) -> Mapping[int, tuple[int, ...]]:
+    return {number: positions for number, positions in entry.failed.items() if number == job}

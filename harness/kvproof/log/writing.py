@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -39,13 +40,19 @@ class LogFile:
 
     def write(self, lines: list[JSON]) -> None:
         """So many more lines, and whoever follows the file sees them. What was seen is left out of a line that is too
-        long with it. Raises OSError."""
+        long with it. Raises OSError, and then the log has ended."""
         if self.ended:
             return
         texts = [_text(line) for line in lines[: self._left]]
         self._left -= len(texts)
-        self._file.write("".join(texts))
-        self._file.flush()
+        try:
+            self._file.write("".join(texts))
+            self._file.flush()
+        except OSError:
+            self.ended = True
+            with suppress(OSError):  # it says again that it cannot be written, and is closed
+                self._file.close()
+            raise
         if len(texts) < len(lines):
             self._end(FULL)
 

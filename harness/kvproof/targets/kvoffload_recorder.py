@@ -4,10 +4,12 @@
         serve(engine)
 
 `kvproof validate engine.log` then says whether the contract explains it. In the step itself a call is only noted, with
-what is not there any more a moment later; lines are made of a batch of them, and what the pools look like is written
-down every so many calls.
+what is not there any more a moment later; a thread of the recorder's makes lines of it. What the pools look like is
+written down every so many calls.
 """
 
+import threading
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,11 +32,17 @@ from kvoffload.watching import Call
 from kvproof.log.entry import JSON
 from kvproof.log.writing import LogFile
 
-LOOK_EVERY = 256
+LOOK_EVERY = 1024
 """After so many calls it is written down what the pools look like (count)."""
 
-BATCH = 256
-"""So many calls are noted before their lines are made (count)."""
+PAUSE_S = 0.1
+"""So long noted calls wait at most for their lines to be made, where a thread makes them (seconds)."""
+
+TURN_S = 0.001
+"""So long that thread keeps others of Python waiting at most, but for writing to the file (seconds)."""
+
+MOST_NOTED = 65_536
+"""Calls that may be noted (count). Whoever makes one more writes them down itself."""
 
 OF_REQUEST = ("abort", "preempt", "release_lookup", "wake", "finish", "stop")
 """Calls with a request, and nothing in their answer."""
@@ -48,6 +56,7 @@ class NotFresh(ValueError):
 def recorded(engine: Engine, path: Path, look_every: int = LOOK_EVERY) -> Iterator["Recorder"]:
     """Everything that a new engine is asked in here is in the log. Raises NotFresh, OSError."""
     recorder = Recorder(engine, path, look_every)
+    recorder.write_beside()
     engine.watched_by(recorder)
     try:
         yield recorder
@@ -91,6 +100,9 @@ class Recorder:
         self._look_every = look_every
         self._calls = 0
         self._noted: list[Noted] = []
+        self._writing = threading.Lock()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
         self._awaiting: dict[JobId, set[WorkerRank]] = {}
         self._issued: JobId = 0
         self._workers = engine.config.workers
@@ -108,20 +120,39 @@ class Recorder:
             request = engine.requests.get(call.arguments[0])
             live = request is not None and request.phase is not Phase.DONE
         self._noted.append(Noted(call, waiting, live, looks))
-        if len(self._noted) >= BATCH:
+        if len(self._noted) >= MOST_NOTED:
             self.flush()
 
-    def flush(self) -> None:
-        """Write what is noted."""
-        noted, self._noted = self._noted, []
-        lines = [line for one in noted for line in self._lines(one)]
-        try:
-            self._log.write(lines)
-        except OSError as error:
-            self._stop(error)
+    def write_beside(self) -> None:
+        """Lines are made and written by a thread of the recorder's own, until it is closed."""
+        self._thread = threading.Thread(target=self._write_on, name="kvproof recorder", daemon=True)
+        self._thread.start()
+
+    def _write_on(self) -> None:
+        while not self._closing.wait(PAUSE_S):
+            self.flush(yielding=True)
+
+    def flush(self, yielding: bool = False) -> None:
+        """Write what is noted. yielding: let other threads of Python go first, every millisecond."""
+        with self._writing:
+            noted, self._noted = self._noted, []
+            lines: list[JSON] = []
+            since = time.monotonic()
+            for one in noted:
+                lines += self._lines(one)
+                if yielding and time.monotonic() - since > TURN_S:
+                    time.sleep(0)
+                    since = time.monotonic()
+            try:
+                self._log.write(lines)
+            except OSError as error:
+                self._stop(error)
 
     def close(self) -> None:
         """Write what is noted, and the log's end. Idempotent."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join()
         self.flush()
         try:
             self._log.close()
@@ -214,8 +245,9 @@ class Recorder:
         return [_line("handle_output")]
 
     def _schedule(self, noted: Noted, may_launch: bool = True) -> list[JSON]:
+        """A call that did nothing has no line: an engine that waits makes thousands."""
         did = [self._did(event, noted.waiting) for event in noted.call.answer.events]
-        return [_line("schedule") | {"did": did}]
+        return [_line("schedule") | {"did": did}] if did else []
 
     def _did(self, event: Event, waiting: tuple[RequestId | None, ...]) -> JSON:
         match event:
@@ -253,15 +285,16 @@ class Recorder:
         return [{"do": _reset(*words), "answered": noted.call.answer}]
 
     def _report(self, _: Noted, worker: WorkerRank, jobs: Sequence[JobId], failed: Any = None) -> list[JSON]:
-        """A line for each job. One that was never launched nobody can have copied: that report is no worker's."""
+        """A job that was never launched nobody can have copied: that report is no worker's."""
+        news = [job for job in jobs if self._credited(worker, job)]
+        again = [job for job in jobs if job not in news and job < self._issued]
+        said = {str(job): sorted(failed[job]) for job in news if failed and failed.get(job)}
         lines: list[JSON] = []
-        for job in jobs:
-            if self._credited(worker, job):
-                lines.append({"do": {"verb": "report", "worker": worker, "job": job}})
-                if failed and failed.get(job):
-                    lines[-1]["failed"] = sorted(failed[job])
-            elif job < self._issued and worker not in self._awaiting.get(job, ()):
-                lines.append({"do": {"verb": "duplicate_report", "worker": worker, "job": job}})
+        if news:
+            line: JSON = {"do": {"verb": "report", "worker": worker, "jobs": news}}
+            lines.append(line | ({"failed": said} if said else {}))
+        if again:
+            lines.append({"do": {"verb": "duplicate_report", "worker": worker, "jobs": again}})
         return lines
 
     def _report_mark(

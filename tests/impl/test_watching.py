@@ -1,0 +1,73 @@
+"""Whoever watches an engine is told of each call from outside of it, with its answer or its refusal. Off by default."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kvoffload.config import Config
+from kvoffload.engine import Engine
+from kvoffload.errors import WrongPhase
+from kvoffload.watching import Call, Watchable, new_engines_watched
+
+
+def watched() -> tuple[Engine, list[Call]]:
+    told: list[Call] = []
+    engine = Engine.create(Config("pinning", 4, 4))
+    engine.watched_by(lambda _, call: told.append(call))
+    return engine, told
+
+
+def test_nobody_watches_unless_asked_to() -> None:
+    assert Engine.create(Config("pinning", 4, 4)).watcher is None
+
+
+def test_a_call_is_told_with_its_arguments_and_its_answer() -> None:
+    engine, told = watched()
+    engine.submit(1, (7,), total=(7,))
+    report = engine.schedule(may_launch=False)
+    assert engine.reset("evict", tiers="host", requests="keep") is True
+    assert told == [
+        Call("submit", (1, (7,), (7,)), None, None),
+        Call("schedule", (False,), report, None),
+        Call("reset", ("evict", "keep", "host"), True, None),
+    ]
+
+
+def test_what_a_call_does_inside_of_the_engine_is_not_told_again() -> None:
+    engine, told = watched()
+    engine.submit(1, (7,), (7,))
+    engine.schedule()
+    assert [call.method for call in told] == ["submit", "schedule"]
+
+
+def test_a_refusal_is_told_and_raised() -> None:
+    engine, told = watched()
+    engine.submit(1, (7,), (7,))
+    with pytest.raises(WrongPhase) as refused:
+        engine.submit(1, (7,), (7,))
+    assert told[-1] == Call("submit", (1, (7,), (7,)), None, refused.value)
+    engine.abort(1)
+    assert told[-1].method == "abort"
+
+
+def test_a_copy_is_not_watched() -> None:
+    engine, told = watched()
+    other = pickle.loads(pickle.dumps(engine))
+    other.submit(1, (7,), (7,))
+    assert (other.watcher, told) == (None, [])
+
+
+def test_new_engines_are_watched_by_whom_the_innermost_choice_says() -> None:
+    told: list[str] = []
+
+    def named(name: str) -> Callable[[Watchable], Any]:
+        return lambda engine: lambda _, call: told.append(f"{name} {call.method}")
+
+    with new_engines_watched(named("outer")):
+        with new_engines_watched(lambda engine: None):
+            Engine.create(Config("pinning", 4, 4)).submit(1, (7,), (7,))
+        Engine.create(Config("pinning", 4, 4)).submit(1, (7,), (7,))
+    Engine.create(Config("pinning", 4, 4)).submit(1, (7,), (7,))
+    assert told == ["outer submit"]
