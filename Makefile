@@ -1,9 +1,10 @@
 # Each target does its own set-up: a virtual environment in .venv with the versions of constraints.txt.
 #   make check      hold kvoffload against the reference machine, every engine, one screen
-#   make test       the tests
-#   make docs       the documentation as a site, in build/site; fails on a broken link
+#   make test       the tests, but for those that are part of make docs and make bugs (markers pages and bank)
+#   make docs       the documentation as a site, in build/site; fails on a broken link, or if a page shows what does not happen
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
-#   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix
+#   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix;
+#                   and shrink the long walks into ten of them
 #   make bugs-all   the same, and then the engines that sample, the suite and the proofs on each (hours; nightly)
 #   make bugs-compare   the same under a plain stateful test and a random walk (hours; ARGS: which)
 #   make mutants    mutation testing of the control plane and the predicates, with mutmut (nightly)
@@ -39,10 +40,13 @@ VLLM_STAMP := $(VLLM_VENV)/ready-$(shell cat pyproject.toml constraints-vllm.txt
 VLLM_BUDGET ?= 120s
 TORCH := $(shell grep '^torch==' constraints.txt)
 TEST_WORKERS ?= 2
+TESTS := $(BIN)/python -m pytest -n $(TEST_WORKERS)
 # Read by pip for what it installs and for what it builds with.
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Compiled modules are kept, whatever the environment says: else each process that a test starts compiles them all anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: check test docs bugs bugs-all bugs-compare mutants recount gpu check-all setup lint types contracts clean
 
@@ -53,17 +57,20 @@ check-all: $(STAMP)
 	@$(BIN)/kvproof check --all $(ARGS)
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest -n $(TEST_WORKERS) $(ARGS)
+	@$(TESTS) -m "not pages and not bank" $(ARGS)
 
 # Not --quiet: strict counts the warnings that are shown. The theme's own notice, of its successor, is not about our pages.
 docs: $(STAMP)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict $(ARGS)
+	@$(TESTS) -m pages tests/docs
 
 bugs: $(STAMP)
 	@$(BIN)/python -m tests.bugs $(ARGS)
+	@$(if $(ARGS),,$(TESTS) -m bank tests/bugs)
 
 bugs-all: $(STAMP)
 	@$(BIN)/python -m tests.bugs --keep
+	@$(TESTS) -m bank tests/bugs
 	@$(BIN)/python -m tests.bugs.night $(ARGS)
 
 bugs-compare: $(STAMP)

@@ -13,6 +13,7 @@ MOST_NOT_RUN = 12
 """So many blocks of all pages may be left out, each for a reason that its page gives."""
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_the_page_says_is_what_happens(page: Path, tmp_path: Path) -> None:
     desk = Desk(tmp_path)

@@ -1,12 +1,17 @@
 """The command line in this process, in an empty folder."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from kvproof import plan
 from kvproof.cli import main
+
+LITTLE = 300
+"""Commands of the plan's fuzzing where a test is about what becomes of them, and not about how far they get (count)."""
 
 
 class Ran(NamedTuple):
@@ -33,3 +38,11 @@ def cli(folder: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
         return Ran(status, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def little_fuzzing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(row: plan.Row) -> plan.Row:
+        return replace(row, options={**row.options, "commands": LITTLE}) if row.engine == "fuzz" else row
+
+    monkeypatch.setattr(plan, "ROWS", tuple(map(short, plan.ROWS)))

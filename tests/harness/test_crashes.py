@@ -156,6 +156,7 @@ def test_a_class_that_is_no_target(tmp_path: Path) -> None:
     assert words in result.failure.sentence
 
 
+@pytest.mark.usefixtures("little_fuzzing")
 def test_the_trace_of_a_crash_is_kept_and_can_be_replayed(folder: Path, cli) -> None:
     target = written(folder, perform="raise OSError('disk full')")
     ran = cli("check", "--target", target, "--scope", "s1", "--json", "r.json")
@@ -178,6 +179,7 @@ def test_the_trace_of_a_crash_is_kept_and_can_be_replayed(folder: Path, cli) -> 
     assert re.search(f"FIXED in [0-9.]+ s; 4 commands; {STEPPING} does not occur any more", mended.out)
 
 
+@pytest.mark.usefixtures("little_fuzzing")
 def test_a_trace_without_commands_can_be_replayed(folder: Path, cli) -> None:
     target = written(folder, opened="raise OSError('no such engine')")
     assert cli("fuzz", "--target", target, "--scope", "s1").status == 1

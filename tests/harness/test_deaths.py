@@ -95,6 +95,7 @@ def test_patience_can_be_given(tmp_path: Path) -> None:
     assert "no answer within 0.01 s" in refused.failure.sentence
 
 
+@pytest.mark.usefixtures("little_fuzzing")
 def test_a_death_on_the_command_line(folder: Path, cli) -> None:
     """From red to replayed, shown, shrunk, reproduced in pytest's own process, and fixed."""
     target = written(folder, perform=SEGFAULT)

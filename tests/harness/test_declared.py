@@ -70,7 +70,8 @@ def test_the_plan_asks_for_no_more() -> None:
 def test_fuzz_keeps_to_the_modes_and_resets_that_are_declared() -> None:
     name, scope = parse_scope("fuzz,meanings=evict,survivors=no")
     Declaring.asked.clear()
-    job = Job("fuzz", f"{__name__}:Declaring", "fencing", name, scope, Contract("fencing", depth=2))
+    contract, options = Contract("fencing", depth=2), {"commands": 1000}
+    job = Job("fuzz", f"{__name__}:Declaring", "fencing", name, scope, contract, options=options)
     result = fuzz.run(job, lambda text: None, lambda: False)
     assert (result.verdict, result.detail) == (Verdict.PASSED, result.detail)
     assert Declaring.asked == {"evict preempt"}

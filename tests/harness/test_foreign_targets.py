@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from tests.harness.conftest import Cli
+
 from kvmodel.contract import Contract
 from kvproof.engines import conform, fuzz
 from kvproof.job import Job
@@ -48,18 +51,19 @@ def mine(folder: Path, *broken: str, exact: bool = True) -> str:
     return "mine.py:Mine"
 
 
-def test_a_step_target_in_a_file(tmp_path: Path) -> None:
-    shutil.copy(STEP_TARGET, tmp_path / "mine.py")
-    ran = kvproof(tmp_path, "check", "--target", "mine.py:StepKVOffload", "--discipline", "pinning", "--json", "r.json")
-    assert ran.returncode == 0, ran.stderr
-    assert said(ran.stdout, "explore") == {"SKIPPED foreign target"}
-    assert said(ran.stdout, "conform") == {"SKIPPED takes no single decisions"}
-    (fuzzed,) = said(ran.stdout, "fuzz")
+@pytest.mark.usefixtures("little_fuzzing")
+def test_a_step_target_in_a_file(folder: Path, cli: Cli) -> None:
+    shutil.copy(STEP_TARGET, folder / "mine.py")
+    ran = cli("check", "--target", "mine.py:StepKVOffload", "--discipline", "pinning", "--json", "r.json")
+    assert ran.status == 0, ran.err
+    assert said(ran.out, "explore") == {"SKIPPED foreign target"}
+    assert said(ran.out, "conform") == {"SKIPPED takes no single decisions"}
+    (fuzzed,) = said(ran.out, "fuzz")
     assert re.fullmatch(r"PASSED [\d,/]+ commands", fuzzed)
-    assert said(ran.stdout, "soak") == {"SKIPPED drives kvoffload's devices"}
-    assert "compared 7/14 view fields" in ran.stdout
-    assert re.search(r"^PASSED in [\d.]+ s; nothing was cut short\. fuzz samples\.$", ran.stdout, re.MULTILINE)
-    report = json.loads((tmp_path / "r.json").read_text())
+    assert said(ran.out, "soak") == {"SKIPPED drives kvoffload's devices"}
+    assert "compared 7/14 view fields" in ran.out
+    assert re.search(r"^PASSED in [\d.]+ s; nothing was cut short\. fuzz samples\.$", ran.out, re.MULTILINE)
+    report = json.loads((folder / "r.json").read_text())
     assert report["verdict"] == "PASSED"
     assert {(result["engine"], result["verdict"]) for result in report["results"]} == {
         ("explore", "SKIPPED"),
@@ -104,32 +108,32 @@ def test_a_target_that_declares_no_resets_of_one_tier_is_given_none(tmp_path: Pa
         assert (result.verdict, result.detail) == (Verdict.SKIPPED, "declares no reset of the host tier alone")
 
 
-def test_a_target_that_chooses_in_its_own_way_is_fuzzed_alone(tmp_path: Path) -> None:
-    ran = kvproof(tmp_path, "check", "--target", mine(tmp_path, exact=False), "--scope", "s1")
-    assert ran.returncode == 0, ran.stderr
-    assert said(ran.stdout, "conform") == {"SKIPPED chooses in its own way"}
-    (fuzzed,) = said(ran.stdout, "fuzz")
+@pytest.mark.usefixtures("little_fuzzing")
+def test_a_target_that_chooses_in_its_own_way_is_fuzzed_alone(folder: Path, cli: Cli) -> None:
+    ran = cli("check", "--target", mine(folder, exact=False), "--scope", "s1")
+    assert ran.status == 0, ran.err
+    assert said(ran.out, "conform") == {"SKIPPED chooses in its own way"}
+    (fuzzed,) = said(ran.out, "fuzz")
     assert re.fullmatch(r"PASSED [\d,/]+ commands", fuzzed)
 
 
-def test_what_is_known_is_green_and_the_search_goes_on_past_it(tmp_path: Path) -> None:
-    run = "check", "--target", mine(tmp_path, "reset"), "--scope", "s1"
-    ran = kvproof(tmp_path, *run)
-    assert ran.returncode == 1
-    (known,) = set(re.findall(r"REFUTED false-reset-has-a-cause .* id (\w{6})", ran.stdout))
-    (tmp_path / "known.txt").write_text(f"{known}  issue 7\n")
-    green = kvproof(tmp_path, *run, "--known", "known.txt")
-    assert green.returncode == 0, green.stdout
-    assert f"known violation {known} of false-reset-has-a-cause: issue 7" in green.stdout
-    assert re.search(r"^Mine +conform +KNOWN", green.stdout, re.MULTILINE)
+@pytest.mark.usefixtures("little_fuzzing")
+def test_what_is_known_is_green_and_the_search_goes_on_past_it(folder: Path, cli: Cli) -> None:
+    run = "check", "--target", mine(folder, "reset"), "--scope", "s1"
+    ran = cli(*run)
+    assert ran.status == 1
+    (known,) = set(re.findall(r"REFUTED false-reset-has-a-cause .* id (\w{6})", ran.out))
+    (folder / "known.txt").write_text(f"{known}  issue 7\n")
+    green = cli(*run, "--known", "known.txt")
+    assert green.status == 0, green.out
+    assert f"known violation {known} of false-reset-has-a-cause: issue 7" in green.out
+    assert re.search(r"^Mine +conform +KNOWN", green.out, re.MULTILINE)
 
-    mine(tmp_path, "reset", "finish")
-    worse = kvproof(tmp_path, *run, "--known", "known.txt")
-    assert worse.returncode == 1
-    assert re.findall(r"^REFUTED (\S+-\S+) ", worse.stdout, re.MULTILINE) == [
-        "work-remaining-keeps-the-engine-stepping"
-    ]
-    assert re.search(r"ZeroDivisionError: integer division or modulo by zero \(mine\.py:\d+\)", worse.stdout)
+    mine(folder, "reset", "finish")
+    worse = cli(*run, "--known", "known.txt")
+    assert worse.status == 1
+    assert re.findall(r"^REFUTED (\S+-\S+) ", worse.out, re.MULTILINE) == ["work-remaining-keeps-the-engine-stepping"]
+    assert re.search(r"ZeroDivisionError: integer division or modulo by zero \(mine\.py:\d+\)", worse.out)
 
 
 def test_a_violation_of_a_file_is_replayed_and_shrunk(tmp_path: Path) -> None:

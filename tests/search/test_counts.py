@@ -4,6 +4,7 @@ If a number changes on purpose, write down in the commit why. Transitions are co
 """
 
 from collections.abc import Callable
+from functools import cache
 from itertools import combinations
 
 import pytest
@@ -17,7 +18,9 @@ from kvproof.search.product import Product
 from kvproof.targets.kvoffload import Ledger
 
 
+@cache
 def explored(contract: Contract, scope: Scope) -> Explored:
+    """Each once, however many tests look at it."""
     found = Graph(Machine(contract, scope)).explore(lambda: False, lambda said: None)
     assert found.finished
     assert found.violation is None
