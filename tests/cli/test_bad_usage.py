@@ -79,7 +79,6 @@ from kvproof.cli import VERBS
         (("check", "--target", "engine.py:Engine", "--device", "host"), "has no devices to choose from"),
         (("check", "--target", "engine.py:Pins", "--discipline", "fencing"), "follows pinning, and --discipline asks"),
         (("soak", "--device", "ledger"), "the ledger device has none"),
-        (("soak", "--deadline", "expire"), "soak has no clock that a deadline could be of"),
         (("soak", "--target", "kvoffload-ledger"), "the ledger device has none"),
         (("soak", "--target", "engine.py:Engine"), "soak drives kvoffload's devices"),
         (("explore", "--device", "host"), "runs on no device"),

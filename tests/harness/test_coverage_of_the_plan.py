@@ -27,9 +27,3 @@ def test_every_action_is_taken_and_every_guard_answers_both_ways() -> None:
     assert covered.missing == ()
     assert (covered.actions.total, covered.guards.total) == (len(ACTIONS), 2 * len(GUARDS))
     assert (len(ACTIONS), len(GUARDS)) == (28, 47)
-
-
-def test_soak_has_no_clock_and_says_so() -> None:
-    rows = plan.build(plan.Selection(deadline="expire")).rows
-    skipped = {cell.skipped for row in rows if row.row.title == "soak host" for cell in row.cells.values()}
-    assert skipped == {"soak has no clock that a deadline could be of"}

@@ -75,6 +75,7 @@ EVERYTHING = (
         "preempted_under_pressure",
     ),
     *("refusals", "faults_refused", "repeated_reports", "lost_marks", "failed_copies"),
+    *("lost_reports", "expired", "stalls"),
 )
 """What must have been done often enough to be counted."""
 
@@ -177,7 +178,8 @@ class Replayed:
         self.keys = sequences(scope)
         self.ledger = Ledger.create(scope.workers, scope.device_blocks, scope.host_blocks)
         others = {"reports": contract.reports, "repeats": scope.repeats, "window": scope.window, "events": True}
-        config = Config(contract.discipline, *sizes, *modes, **others)
+        deadline = 1.0 if contract.expires else None
+        config = Config(contract.discipline, *sizes, *modes, **others, deadline=deadline)
         self.runtime = Runtime(Engine.create(config), self.ledger)
 
     def do(self, verb: str, args: Any) -> None:
@@ -196,6 +198,8 @@ class Replayed:
             runtime.deliver_mark(args[0], COPIES[args[1]], args[2])
         elif verb == "repeat_mark":
             repeated(engine, runtime.workers[args[0]], COPIES[args[1]], args[2])
+        elif verb == "lose_report":
+            runtime.workers[args[0]].collect([args[1]])
         elif verb == "lose_mark":
             runtime.workers[args[0]].get_mark(COPIES[args[1]])
         elif verb == "duplicate_report":

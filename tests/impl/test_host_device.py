@@ -595,3 +595,19 @@ def test_closing_ends_pauses_early() -> None:
     closer.join(PATIENCE)
     assert not closer.is_alive()
     assert threads() == set()
+
+
+def test_an_interrupt_while_the_threads_are_started_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = threading.Thread.start
+    started: list[threading.Thread] = []
+
+    def start(self: threading.Thread) -> None:
+        if len(started) == 2:
+            raise KeyboardInterrupt
+        right(self)
+        started.append(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(KeyboardInterrupt):
+        Host(1, 1, 1)
+    assert [thread.is_alive() for thread in started] == [False, False]

@@ -5,7 +5,8 @@ timing of the streams, on which later choices depend. So a failure carries the s
 
 A soak is a sequence of episodes. Each has an engine and a device of its own, sizes drawn at random, and ends when its
 requests have been submitted and everything has drained. One copy is one block copied on one worker, all layers. In one
-episode of three copies fail, wholly or in one block, each by itself.
+episode of three copies fail, wholly or in one block, each by itself. Workers stall; where the contract has a deadline,
+reports are lost and deadlines pass, of jobs that still run too.
 """
 
 import importlib
@@ -13,7 +14,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import count
 from typing import Final, NamedTuple
@@ -151,8 +152,8 @@ def _switching_often() -> Iterator[None]:
 
 def _setting(chance: random.Random, contract: Contract, episode: int, device: str) -> Setting:
     """Sizes at random; the modes take turns, so that each has its part of the plan."""
-    modes = [mode._replace(deadline="none") for mode in turns(contract)]
-    for field in ("store_mode", "output_from", "depth", "admission", "reports"):
+    modes = turns(contract)
+    for field in ("store_mode", "output_from", "depth", "admission", "reports", "deadline"):
         if getattr(contract, field) != Contract._field_defaults[field]:
             modes = [mode for mode in modes if getattr(mode, field) == getattr(contract, field)]
     device_blocks = min(chance.randint(4, 12), chance.randint(4, 12))
@@ -207,6 +208,8 @@ class _Mood(NamedTuple):
 
     haste   chance that a completion is reported when it could be
     submit, client, reset, fault, drain, quiet   a new request, some command, a reset, misuse, a drain point, a stop
+    stall, resume   a worker stalls, or goes on again
+    lose, expire    in a contract with a deadline: a report is lost, a deadline passes
     active  requests that are under way at once (count)
     """
 
@@ -217,6 +220,10 @@ class _Mood(NamedTuple):
     fault: float
     drain: float
     quiet: float
+    stall: float
+    resume: float
+    lose: float
+    expire: float
     active: int
 
 
@@ -229,6 +236,10 @@ def _mood(chance: random.Random) -> _Mood:
         fault=0.04,
         drain=0.02,
         quiet=0.003,
+        stall=0.01,
+        resume=0.05,
+        lose=0.03,
+        expire=0.02,
         active=chance.randint(2, 8),
     )
 
@@ -248,6 +259,7 @@ class _Client:
         self.soaked = soaked
         self.workers = setting.scope.workers
         self.marks = setting.contract.marks
+        self.expires = setting.contract.expires
         self.requests = len(setting.scope.prompts)
         self.submitted = 0
         self.changed = True
@@ -277,15 +289,24 @@ class _Client:
             self._misuse()
         elif self._happens(mood.drain):
             self.soaked.drain()
+        elif self._happens(mood.stall):
+            self.soaked.stall(self.chance.randrange(self.workers))
+        elif self._happens(mood.resume):
+            self.soaked.resume()
+        elif self.expires and not self.marks and self._happens(mood.lose):
+            self._lose_report()
+        elif self.expires and self._happens(mood.expire):
+            self._expire(self.soaked.expirable())
         elif not self._serve(mood.haste):
             self.soaked.wait()
 
     def _stop(self) -> Iterator[None]:
         """No command any more: every request must end, and everything drain. Then resets, on an idle engine too."""
         drained = False
+        self.soaked.resume()
         for _ in range(PATIENCE):
             yield
-            if self._serve(1.0):
+            if self._serve(1.0) or self._expire(self.soaked.lost()):
                 drained = False
             elif not drained:
                 self.soaked.drain()
@@ -326,6 +347,10 @@ class _Client:
             did |= scheduled
         return did
 
+    def _expire(self, jobs: Sequence[int]) -> bool:
+        """Let the deadline of one of these pass, if there is any."""
+        return bool(jobs) and self._do("expire", self.chance.choice(jobs))
+
     def _command(self, phases: Mapping[int, str]) -> None:
         verb = self.chance.choice((*_OF_A_REQUEST, *_OF_NONE))
         if verb not in _OF_NONE:
@@ -351,6 +376,12 @@ class _Client:
         else:
             self._do("free_twice", self.chance.choice(FREEABLE))
 
+    def _lose_report(self) -> None:
+        """Of a job that some worker has copied, if there is one. It ends when its deadline has passed."""
+        copied = [(worker, job) for worker, jobs in enumerate(self.soaked.copied()) for job in jobs]
+        if copied:
+            self._do("lose_report", *self.chance.choice(copied))
+
     def _do(self, verb: str, *args: int | str) -> bool:
         did = self.soaked.perform(Command(verb, args))
         self.changed |= did
@@ -372,7 +403,8 @@ def _failure(job: Job, episode: int, setting: Setting, soaked: Soaked, violation
         prompts=setting.scope.prompts[: max(1, verbs["submit"])],
         resets=verbs["reset"],
         duplicates=verbs["duplicate_report"] + verbs["repeat_mark"],
-        losses=verbs["lose_mark"],
+        losses=verbs["lose_mark"] + verbs["lose_report"],
+        expiries=verbs["expire"],
         forgeries=verbs["forge_report"],
         double_frees=verbs["free_twice"],
         failures=verbs["fail_copy"],

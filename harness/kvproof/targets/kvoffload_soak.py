@@ -5,26 +5,14 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypedDict, TypeVar
+from typing import Final, TypeVar
 
 from kvmodel.scope import sequences
 from kvoffload.config import Config
-from kvoffload.devices.cuda import Cuda
-from kvoffload.devices.host import Host
 from kvoffload.engine import Engine
-from kvoffload.errors import (
-    DoubleFree,
-    Hang,
-    KVOffloadError,
-    NothingToLaunch,
-    NotRunnable,
-    OutOfBlocks,
-    UnknownJob,
-    UnknownRequest,
-    WrongPhase,
-)
+from kvoffload.errors import DoubleFree, KVOffloadError, UnknownJob, UnknownRequest
 from kvoffload.ids import NO_BLOCK, Meaning, Survivors, Tiers
-from kvoffload.operations import Content, Copy, Operation, Tier, Unreadable
+from kvoffload.operations import Content, Operation, Tier, Unreadable
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
@@ -34,12 +22,11 @@ from kvproof.targets.command import Command, request_name
 from kvproof.targets.kvoffload_events import nothing, replayed
 from kvproof.targets.kvoffload_marks import COPIES, has_taken_in, repeated
 from kvproof.targets.kvoffload_soak_books import BookedJob, Books
+from kvproof.targets.kvoffload_soak_device import open_device
 from kvproof.targets.kvoffload_soak_faults import FailingCopies
 from kvproof.targets.kvoffload_soak_notes import note
+from kvproof.targets.kvoffload_soak_refusals import REFUSALS, changed, raised
 from kvproof.targets.soaked import Setting, Soaked, Violation
-
-WATCHDOG_S: Final = 20.0
-"""Seconds after which a stream that neither rests nor ends is taken for hung."""
 
 STIR_S: Final = 0.0002
 """The longest wait for a stream to begin something."""
@@ -50,38 +37,10 @@ REMEMBERED: Final = 40
 KEPT_ENDED: Final = 3
 """How many requests that have ended the engine is left with, so that commands meet some."""
 
-UNDOCUMENTED: Final = "work-remaining-keeps-the-engine-stepping"
-"""What an exception breaks that no method documents: it is neither an answer nor a refusal (as in `conform`)."""
-
-_REQUEST_REFUSALS: Final = (UnknownRequest, WrongPhase)
-_REFUSALS: Final[Mapping[str, tuple[type[Exception], ...]]] = {
-    "submit": (WrongPhase,),
-    "preempt": _REQUEST_REFUSALS,
-    "abort": _REQUEST_REFUSALS,
-    "lookup": _REQUEST_REFUSALS,
-    "release_lookup": _REQUEST_REFUSALS,
-    "admit": (*_REQUEST_REFUSALS, OutOfBlocks),
-    "grow": (*_REQUEST_REFUSALS, OutOfBlocks),
-    "wake": _REQUEST_REFUSALS,
-    "finish": _REQUEST_REFUSALS,
-    "stop": _REQUEST_REFUSALS,
-    "launch": (NothingToLaunch,),
-    "handle_output": (NotRunnable,),
-}
-"""What each command may be refused with, as `Engine` documents it. The others are never refused."""
+DEADLINE_S: Final = 1.0
+"""The deadline of transfers, where they have one. Nothing here looks at a clock: commands say when it has passed."""
 
 _Answer = TypeVar("_Answer")
-
-
-class _Options(TypedDict):
-    """What both devices are made with."""
-
-    layers: int
-    block_bytes: int
-    delays: int | None
-    watchdog: float
-    on_run: Callable[[int, Operation], None]
-    faults: Callable[[int, Copy], tuple[int, ...]]
 
 
 class KVOffload:
@@ -102,6 +61,8 @@ class KVOffload:
         self._at: int | None = None
         self._reports: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
         self._stir = threading.Event()
+        self._may_stall = setting.device == "host"
+        self._stalled: dict[int, threading.Event] = {}
         self._engine = Engine.create(
             Config(
                 contract.discipline,
@@ -117,10 +78,11 @@ class KVOffload:
                 scope.repeats,
                 events=True,
                 window=scope.window,
+                deadline=DEADLINE_S if contract.expires else None,
             )
         )
         self._announced = nothing()
-        self._device = _device(setting, self._began, self._failing)
+        self._device = open_device(setting, self._began, self._failing)
         self._runtime = Runtime(self._engine, self._device)
         self._verbs: Mapping[str, Callable[..., object]] = {
             "submit": self._submit,
@@ -141,6 +103,8 @@ class KVOffload:
             "duplicate_report": self._duplicate_report,
             "repeat_mark": self._repeat_mark,
             "lose_mark": self._lose_mark,
+            "lose_report": self._lose_report,
+            "expire": self._expire,
             "forge_report": self._forge_report,
             "free_twice": self._free_twice,
         }
@@ -149,7 +113,7 @@ class KVOffload:
 
     def perform(self, command: Command) -> bool:
         verb, args = command
-        refusals = _REFUSALS.get(verb, ())
+        refusals = REFUSALS.get(verb, ())
         before = pickle.dumps(self._engine, pickle.HIGHEST_PROTOCOL) if refusals else b""
         position = self._at = self._logged(command)
         try:
@@ -194,7 +158,8 @@ class KVOffload:
             self._books.check_published(
                 tier, cached, cache.blocks, of_tier, [job for job in complete if job in of_tier]
             )
-        self._books.check_withdrawn(self._engine.host_pool.cache.blocks, complete)
+        wanted = [job for job in complete if job.view == "LIVE"]
+        self._books.check_withdrawn(self._engine.host_pool.cache.blocks, wanted)
         for job in batch:
             blocks = len(job.pairs) - len(failed[job.id])
             self.counts.update({"copies": blocks, "stored" if job.store else "loaded": blocks})
@@ -223,6 +188,12 @@ class KVOffload:
         jobs = self._books.jobs
         return [(worker, job) for worker, job in self._reports if job in jobs] or self._reports
 
+    def expirable(self) -> Sequence[int]:
+        return [job.id for job in self._books.jobs.values() if job.launched and job.view != "FORGOTTEN"]
+
+    def lost(self) -> Sequence[int]:
+        return [number for number in self.expirable() if self._books.jobs[number].lost]
+
     def may_schedule(self) -> bool:
         return self._ask(self._runtime.may_launch)
 
@@ -236,16 +207,28 @@ class KVOffload:
         self._stir.clear()
         self._stir.wait(STIR_S)
 
+    def stall(self, worker: int) -> None:
+        if self._may_stall and worker not in self._stalled:
+            self._stalled[worker] = threading.Event()
+            self.counts["stalls"] += 1
+
+    def resume(self) -> None:
+        for stalled in self._stalled.values():
+            stalled.set()
+        self._stalled.clear()
+
     def log(self) -> tuple[tuple[Command, str], ...]:
         known = list(self._log) if self._at is None else self._log[: self._at + 1]
         return tuple((command, note(outcome)) for command, outcome in known)
 
     def close(self) -> None:
+        self.resume()
         self._ask(self._device.close)
 
     # Judging.
 
     def drain(self) -> None:
+        self.resume()
         self._ask(self._device.drain)
         self._look()
         self._books.check_stepping(self._engine)
@@ -267,7 +250,7 @@ class KVOffload:
 
     def judge_rest(self) -> None:
         waiting = self.phases()
-        left = [str(job) for job in self._books.jobs.values()]
+        left = [str(job) for job in self._books.jobs.values() if not job.only_lost]
         if waiting:
             number, phase = next(iter(waiting.items()))
             waits = sorted(self._engine.requests[number].jobs)
@@ -324,7 +307,9 @@ class KVOffload:
     def _has_run(self, worker: int, job: int) -> bool:
         """Asked only about jobs that this worker has not reported."""
         direction = COPIES[self._books.jobs[job].stream]
-        return has_taken_in(self._runtime.workers[worker], direction, job) or job in self._device.copied(worker)
+        if worker in self._books.jobs[job].lost or job in self._device.copied(worker):
+            return True
+        return has_taken_in(self._runtime.workers[worker], direction, job)
 
     def _finish(self, request: int) -> None:
         if self._engine.can_finish(request):
@@ -356,7 +341,7 @@ class KVOffload:
         """What was reported before changes nothing, but for the count of stale reports."""
         before = pickle.dumps(self._engine.scheduler, pickle.HIGHEST_PROTOCOL)
         self._engine.report(worker, [job])
-        if _changed(self._engine.scheduler, before):
+        if changed(self._engine.scheduler, before):
             raise Violation(
                 "stale-completions-change-nothing",
                 f"w{worker} reported job {job} again, and that changed the engine's state.",
@@ -368,7 +353,7 @@ class KVOffload:
         """What was reported before changes nothing."""
         before = pickle.dumps(self._engine.scheduler, pickle.HIGHEST_PROTOCOL)
         did = repeated(self._engine, self._runtime.workers[worker], COPIES[stream], which)
-        if _changed(self._engine.scheduler, before):
+        if changed(self._engine.scheduler, before):
             raise Violation(
                 "stale-completions-change-nothing",
                 f"w{worker} reported a mark of its {stream}s again, and that changed the engine's state.",
@@ -380,6 +365,22 @@ class KVOffload:
     def _lose_mark(self, worker: int, stream: str) -> None:
         self._runtime.workers[worker].get_mark(COPIES[stream])
         self.counts["lost marks"] += 1
+
+    def _lose_report(self, worker: int, job: int) -> None:
+        self._runtime.workers[worker].collect([job])
+        self._books.jobs[job].lost.add(worker)
+        self.counts["lost reports"] += 1
+
+    def _expire(self, job: int) -> None:
+        """Nothing of it may be published, now or when it is reported late, and what it could not load is withdrawn."""
+        caches = ("device", self._engine.device_pool.cache), ("host", self._engine.host_pool.cache)
+        before = [dict(cache.blocks) for _, cache in caches]
+        self._engine.expire(job)
+        wanted = self._books.expired(job)
+        for (tier, cache), cached in zip(caches, before, strict=True):
+            self._books.check_published(tier, cached, cache.blocks, [self._books.jobs[job]], [])
+        self._books.check_withdrawn(self._engine.host_pool.cache.blocks, [self._books.jobs[job]] if wanted else [])
+        self.counts["expired"] += 1
 
     def _forge_report(self, worker: int) -> str:
         def forge() -> None:
@@ -424,7 +425,10 @@ class KVOffload:
         return position
 
     def _began(self, worker: int, operation: Operation) -> None:
-        """On a stream's thread. Appending to a list is atomic."""
+        """On a stream's thread, which goes no further while its worker stalls. Appending to a list is atomic."""
+        stalled = self._stalled.get(worker)
+        if stalled is not None:
+            stalled.wait()
         self._log.append((self._failing.run(worker, operation), None))
         self._stir.set()
 
@@ -437,7 +441,7 @@ class KVOffload:
         except Exception as error:
             if isinstance(error, refusals):
                 raise
-            raise _raised(error) from error
+            raise raised(error) from error
 
     def _must_refuse(
         self, method: Callable[[], None], refusal: type[KVOffloadError], property_name: str, what: str
@@ -458,7 +462,7 @@ class KVOffload:
         )
 
     def _unchanged(self, before: bytes, what: str) -> None:
-        if _changed(self._engine, before):
+        if changed(self._engine, before):
             raise Violation("refused-changes-nothing", f"{what}, and that changed the engine's state.", "refused")
 
     def _collect(self) -> None:
@@ -543,47 +547,6 @@ class KVOffload:
             return f"{content} bytes"
         age = self._books.generation - content.generation
         return self._books.name(content.key) + (f" from {age} weight change{'s' * (age > 1)} ago" if age else "")
-
-
-def _raised(error: Exception) -> Violation:
-    if isinstance(error, DoubleFree):
-        return Violation("no-double-free", f"The engine freed a block twice: {error}.", "raised")
-    if isinstance(error, Hang):
-        return Violation("everything-drains", f"The streams hang: {error}.", "hang")
-    kind = type(error).__name__
-    return Violation(
-        UNDOCUMENTED,
-        f"The engine raised {kind} ({error}), which is no documented refusal of what it was asked.",
-        "raised",
-        kind,
-    )
-
-
-def _changed(state: object, before: bytes) -> bool:
-    """Does it differ from what was pickled before? Equal objects may pickle differently, hence the second look."""
-    if pickle.dumps(state, pickle.HIGHEST_PROTOCOL) == before:
-        return False
-    restored: object = pickle.loads(before)
-    return restored != state
-
-
-def _device(setting: Setting, began: Callable[[int, Operation], None], failing: FailingCopies) -> Host | Cuda:
-    """Raises RuntimeError for `cuda` where there is none."""
-    scope = setting.scope
-    sizes = (scope.workers, scope.device_blocks, scope.host_blocks)
-    options = _Options(
-        layers=setting.layers,
-        block_bytes=setting.block_bytes,
-        delays=setting.delays,
-        watchdog=WATCHDOG_S,
-        on_run=began,
-        faults=failing.faults,
-    )
-    if setting.device == "cuda":
-        from kvoffload.devices.cuda_torch import driver
-
-        return Cuda(driver(), *sizes, **options)
-    return Host(*sizes, **options)
 
 
 def open_soaked(setting: Setting) -> Soaked:

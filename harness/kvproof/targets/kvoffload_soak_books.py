@@ -38,7 +38,8 @@ class BookedJob:
     view      what the contract makes of it: LIVE ones publish, FORGOTTEN ones hold nothing
     launched  False: queued for the next launch, no worker knows of it
     reported  workers that have reported it
-    failed    positions of the pairs that one of them could not copy
+    failed    positions of the pairs that one of them could not copy; all, if the job has expired
+    lost      workers that have copied it, and whose reports never come
     """
 
     id: int
@@ -49,6 +50,12 @@ class BookedJob:
     view: View = "LIVE"
     reported: set[int] = field(default_factory=set[int])
     failed: set[int] = field(default_factory=set[int])
+    lost: set[int] = field(default_factory=set[int])
+
+    @property
+    def only_lost(self) -> bool:
+        """It has expired and is done with, but for reports that never come."""
+        return self.view == "FORGOTTEN" and bool(self.lost)
 
     @property
     def intact(self) -> Pairs:
@@ -154,15 +161,24 @@ class Books:
                 complete.append(self.jobs.pop(number))
         return complete
 
+    def expired(self, number: int) -> bool:
+        """The deadline of this job has passed: it failed, and holds nothing. Answers whether it was LIVE."""
+        job = self.jobs[number]
+        wanted = job.view == "LIVE"
+        job.view = "FORGOTTEN"
+        job.failed.update(range(len(job.pairs)))
+        return wanted
+
     def reset(self, engine: Engine, meaning: Meaning, tiers: Tiers, answer: bool) -> None:
         """A reset of these tiers has answered; judges the answer and what is left to be found."""
-        idle = not self.jobs and all(request.phase is Phase.DONE for request in engine.requests.values())
+        outstanding = [job for job in self.jobs.values() if job.view != "FORGOTTEN"]
+        idle = not outstanding and all(request.phase is Phase.DONE for request in engine.requests.values())
         for job in list(self.jobs.values()):
             if tiers == ("device" if job.store else "host"):
                 continue  # what it carries goes into the other tier
             if not job.launched:
                 del self.jobs[job.id]
-            else:
+            elif job.view != "FORGOTTEN":
                 job.view = "ABANDONED" if self._pins else "FORGOTTEN"
         if meaning == "invalidate":
             self.generation += 1
@@ -170,7 +186,7 @@ class Books:
         survivors = [number for number, request in engine.requests.items() if request.table and tiers != "host"]
         causes = [f"{request_name(number)} holds blocks" for number in survivors]
         if self._pins:
-            causes += [f"{job} is in flight" for job in self.jobs.values()]
+            causes += [f"{job} is in flight" for job in self.jobs.values() if job.view != "FORGOTTEN"]
         elif meaning == "evict":
             causes = []
         if answer is not (not causes):
@@ -256,10 +272,11 @@ class Books:
                     tier,
                 )
 
-    def check_withdrawn(self, host: Cached, complete: Sequence[BookedJob]) -> None:
-        """After a report: what a LIVE load could not read is not offered again by the host block that it is in."""
-        for job in complete:
-            for position in sorted(job.failed) if job.view == "LIVE" and not job.store else ():
+    def check_withdrawn(self, host: Cached, wanted: Sequence[BookedJob]) -> None:
+        """These jobs were LIVE and are complete, or have expired: what a load could not read is not offered again by
+        the host block that it is in."""
+        for job in wanted:
+            for position in sorted(job.failed) if not job.store else ():
                 source, _, key = job.pairs[position]
                 if host.get(key) == source:
                     raise Violation(

@@ -53,6 +53,7 @@ class Setting(NamedTuple):
             f"{'the first worker' if contract.output_from == 'first' else 'all workers'}, depth {contract.depth}, "
             f"{'partial admission, ' if contract.partial else ''}"
             f"{'marks reported, ' if contract.marks else ''}"
+            f"{'a deadline, ' if contract.expires else ''}"
             f"{'repeated keys, ' if scope.repeats else ''}"
             f"{f'window {scope.window}, ' if scope.window else ''}"
             f"{'' if self.failing is None else 'copies that fail, '}"
@@ -90,6 +91,14 @@ class Soaked(Protocol):
         else recent ones, whatever has become of the job."""
         ...
 
+    def expirable(self) -> Sequence[int]:
+        """Jobs whose deadline may pass: launched, and neither complete nor expired."""
+        ...
+
+    def lost(self) -> Sequence[int]:
+        """Those among them of which some report will never come."""
+        ...
+
     def may_schedule(self) -> bool:
         """No worker is too far behind to be given another step."""
         ...
@@ -104,6 +113,14 @@ class Soaked(Protocol):
 
     def wait(self) -> None:
         """Let the streams run, until one begins an operation, or a fraction of a millisecond has passed."""
+        ...
+
+    def stall(self, worker: int) -> None:
+        """From now on no operation of this worker begins, where the device can be held up so."""
+        ...
+
+    def resume(self) -> None:
+        """No worker stalls any more."""
         ...
 
     def drain(self) -> None:

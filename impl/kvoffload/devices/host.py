@@ -176,14 +176,16 @@ class Host:
         for worker in self._workers:
             for stream in STREAMS if second_blocks else UPPER_STREAMS:
                 lane = _Lane(worker, stream, self._lock)
-                lane.thread = threading.Thread(
-                    target=self._serve, args=(lane,), name=f"kvoffload-w{worker.number}-{stream}", daemon=True
-                )
                 worker.lanes[stream] = lane
                 self._lanes.append(lane)
-        for lane in self._lanes:
-            assert lane.thread is not None
-            lane.thread.start()
+        try:
+            for lane in self._lanes:
+                name = f"kvoffload-w{lane.worker.number}-{lane.stream}"
+                lane.thread = threading.Thread(target=self._serve, args=(lane,), name=name, daemon=True)
+                lane.thread.start()
+        except BaseException:  # an interrupt above all: whoever does not get the device cannot close it
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -307,7 +309,7 @@ class Host:
                 lane.wake.notify()
         deadline = time.monotonic() + self._watchdog
         for lane in self._lanes:
-            if lane.thread is not None:
+            if lane.thread is not None and lane.thread.ident is not None:
                 lane.thread.join(max(0.0, deadline - time.monotonic()))
                 if lane.thread.is_alive():
                     raise Hang(f"did not end within {self._watchdog} s: {lane}")
