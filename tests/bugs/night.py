@@ -1,11 +1,12 @@
 """The engines that sample, and the suite, on every bug of kvoffload: which of them they kill, for the night.
 
-python -m tests.bugs.night [--engine ENGINE] [ID ...]
+python -m tests.bugs.night [--engine ENGINE] [ID ...]   what kills.json does not have yet
+                           --again                      all of it anew
 
 `fuzz` and `soak` are as long as in `kvproof check`. `suite` is kvoffload's own tests (tests/impl) and the cases of the
 seeds (tests/seeds) until one fails; what the tests of another device need is left out. `prove` is asked of the
 specification, with bugs of its own in it (tests/proofs/bugs.py): it knows no kvoffload. Each kill is kept as it is
-found, so that a night that is cut short leaves what it has done.
+found, and what is kept is not done again: a night that is cut short is gone on with in the next one.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from kvmodel.contract import Discipline
 from kvproof import plan
 from kvproof.job import load_engine
 from tests.bugs import kept
-from tests.bugs.bank import BANK, BY_ID
+from tests.bugs.bank import BY_ID
 from tests.bugs.bug import Bug
 from tests.bugs.interpreter import answer_of, require_planted
 from tests.bugs.matrix import Kill
@@ -110,34 +111,40 @@ ENGINES: Mapping[str, Callable[[Bug, str], Kill]] = {"fuzz": by_sampling, "soak"
 PROVE = "prove"
 
 
-def by_proof() -> Iterator[Kill]:
+def by_proof(name: str) -> Kill:
     """A wrong line of the specification is killed if just the obligation fails that is named for it."""
-    for name, (bug, discipline) in named_failures().items():
-        started = time.process_time()
-        failed = failed_parametrically(bug, discipline)
-        seconds = time.process_time() - started
-        where, names = f"{discipline} {bug.action}, all sizes", ", ".join(sorted(failed))
-        yield Kill(name, "specification", PROVE, where, failed == {bug.fails}, names, 0, 0, seconds)
+    bug, discipline = named_failures()[name]
+    started = time.process_time()
+    failed = failed_parametrically(bug, discipline)
+    seconds = time.process_time() - started
+    where, names = f"{discipline} {bug.action}, all sizes", ", ".join(sorted(failed))
+    return Kill(name, "specification", PROVE, where, failed == {bug.fails}, names, 0, 0, seconds)
 
 
-def found(engines: Sequence[str], bugs: Sequence[Bug]) -> Iterator[Kill]:
+def left(engine: str, ids: Sequence[str], known: kept.Known) -> list[str]:
+    """What an engine is still to be given: of these bugs, or of all that are meant for it if there are none."""
+    slot = engine if engine in kept.SAMPLING else kept.EXHAUSTIVE
+    meant = named_failures() if engine == PROVE else BY_ID
+    return [name for name in meant if (not ids or name in ids) and (name, slot) not in known]
+
+
+def found(engines: Sequence[str], ids: Sequence[str], known: kept.Known) -> Iterator[Kill]:
     for engine in engines:
-        if engine == PROVE:
-            yield from by_proof()
-        else:
-            yield from (ENGINES[engine](bug, engine) for bug in bugs)
+        for name in left(engine, ids, known):
+            yield by_proof(name) if engine == PROVE else ENGINES[engine](BY_ID[name], engine)
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bugs.night", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("ids", nargs="*", metavar="ID")
     parser.add_argument("--engine", choices=(PROVE, *ENGINES), action="append", help="this one, and not all")
+    parser.add_argument("--again", action="store_true", help="also what is kept from before")
     asked = parser.parse_args(arguments)
-    unknown = set(asked.ids) - BY_ID.keys()
+    unknown = set(asked.ids) - BY_ID.keys() - named_failures().keys()
     if unknown:
         parser.error(f"there is no {sorted(unknown)[0]!r} in the bank")
-    bugs = [bug for bug in BANK if not asked.ids or bug.id in asked.ids]
-    for kill in found(asked.engine or (PROVE, *ENGINES), bugs):
+    known = {} if asked.again else kept.read()
+    for kill in found(asked.engine or (PROVE, *ENGINES), asked.ids, known):
         print(f"{kill.engine:6} {kill.id:31} {kill.seconds:7.2f} s  {kill.property or 'no'}", flush=True)
         kept.keep([kill])
     return 0

@@ -10,9 +10,12 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from operator import attrgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+from tests.log import a_log
 from tests.obligations.test_watched_engines import __name__ as watched
 
 from kvmodel.contract import DISCIPLINES, Contract, Discipline
@@ -34,6 +37,7 @@ STEP_BY_STEP = (
     "kvproof.engines.conform:carried_out",
     "kvproof.engines.run_of:performed",
     "kvproof.lockstep:performed",
+    "kvproof.log.follow:Follower.take",
     "kvproof.obligations.judge:Judged.perform",
     "kvspecs.proof.proof:prove",
 )
@@ -135,6 +139,8 @@ def main() -> None:
     run("robustness", f"{watched}:Fragile", "fencing", "s1", fault="duplicate_report")
     for name in ("replay", "shrink", "tell"):
         run(name, f"{BROKEN}:AlwaysFalse", "pinning", "s1", trace=_trace())
+    with TemporaryDirectory() as folder:
+        run("validate", "", "pinning", "s1", log=a_log.written(Path(folder), a_log.lines()))
     print(json.dumps(said, indent=1))
 
 

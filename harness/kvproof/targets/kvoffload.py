@@ -62,9 +62,6 @@ _ABSENT = ModelRequest(ABSENT)
 PATIENCE_S = 60.0
 """The deadline of transfers, where they have one. Nothing here looks at a clock: commands say when it has passed."""
 
-NEVER_ISSUED = 7
-"""How far beyond the next job id a forged completion is."""
-
 
 def config_of(setting: Setting) -> Config:
     """The engine's configuration for a contract and a scope."""
@@ -315,7 +312,7 @@ class KVOffload:
         return Answer()
 
     def _forge_report(self, worker: int) -> Answer:
-        never = self.engine.connector.next_job + NEVER_ISSUED
+        never = self.engine.connector.next_job
         if self.setting.contract.marks:
             self.engine.report_mark(worker, Direction.STORE, never)
         else:

@@ -1,7 +1,10 @@
 """What the comparison has found, as it is kept, and the tables that are made of it."""
 
+import fcntl
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -46,11 +49,35 @@ def kept() -> list[Compared]:
     return [Compared(**one) for one in json.loads(FILE.read_text())] if FILE.exists() else []
 
 
+def by_what() -> dict[tuple[str, str, int], Compared]:
+    """What is kept, by bug, way and number of runs."""
+    return {one[:3]: one for one in kept()}
+
+
 def keep(found: Iterable[Compared]) -> None:
-    """Add results, each in place of an older one of the same bug, way and number of runs."""
-    by_what = {one[:3]: one for one in kept()} | {one[:3]: one for one in found}
-    lines = [json.dumps(one._asdict()) for one in sorted(by_what.values())]
-    FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    """Add results, each in place of an older one of the same bug, way and number of runs.
+
+    Two calls may look for different bugs at one time.
+    """
+    with _own_turn():
+        lines = [json.dumps(one._asdict()) for one in sorted((by_what() | {one[:3]: one for one in found}).values())]
+        FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+
+
+@contextmanager
+def _own_turn() -> Iterator[None]:
+    folder = os.open(FOLDER, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def missed() -> list[str]:
+    """Bugs that Hypothesis at default settings has met with no seed, those that cost it least first."""
+    own = [one for one in kept() if one.way == "hypothesis" and one.runs == DEFAULT_EXAMPLES and not one.met]
+    return [one.id for one in sorted(own, key=lambda one: one.seconds / one.seeds)]
 
 
 def write_readme() -> None:

@@ -2,10 +2,15 @@
 
 import random
 import re
+from collections.abc import Sequence
+
+import pytest
 
 from tests.bugs.bank import BANK, BY_ID
+from tests.bugs.compare import __main__ as command
 from tests.bugs.compare import results
-from tests.bugs.compare.__main__ import compared
+from tests.bugs.compare.__main__ import compared, going_on
+from tests.bugs.compare.results import Compared
 from tests.bugs.compare.serving import COMMANDS, Serving
 from tests.bugs.planting import ROOT
 
@@ -21,17 +26,43 @@ def test_walks_find_nothing_in_the_sound_one() -> None:
         serving.drain()
 
 
+FRESH = [
+    Compared("live-never-released", "walk", 40, 0, 0, 0.0, ""),
+    Compared("live-never-released", "hypothesis", 10, 0, 0, 0.0, ""),
+]
+
+
 def test_both_meet_a_bug_in_the_first_steps() -> None:
-    found = compared("live-never-released", 100)
-    assert [(one.way, one.runs, one.met, one.seeds) for one in found] == [
-        ("walk", 400, 5, 5),
-        ("hypothesis", 100, 5, 5),
-    ]
+    assert [(one.way, one.met, one.seeds) for one in compared(FRESH, 5)] == [("walk", 5, 5), ("hypothesis", 5, 5)]
 
 
 def test_no_further_seed_is_tried_once_one_has_met_it() -> None:
-    found = compared("live-never-released", 100, until_met=True)
+    found = compared(FRESH, 5, until_met=True)
     assert [(one.way, one.met, one.seeds) for one in found] == [("walk", 1, 1), ("hypothesis", 1, 1)]
+
+
+def test_what_is_kept_is_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[list[int], int]] = []
+
+    def pretended(lines: Sequence[Compared], seeds: int, until_met: bool) -> list[Compared]:
+        asked.append(([line.seeds for line in lines], seeds))
+        return [line._replace(seeds=seeds, met=line.met + (seeds == 4)) for line in lines]
+
+    monkeypatch.setattr(command, "compared", pretended)
+    walk, plain = [line._replace(runs=2_000) for line in FRESH]
+    begun = [walk._replace(seeds=1, met=1), plain._replace(seeds=2)]
+    found = list(going_on(begun, 5, until_met=True))
+    assert asked == [([2], 3), ([3], 4)]  # the walk has met it; of many examples each seed is kept when it is done
+    assert [(one.met, one.seeds) for one in found[-1]] == [(1, 1), (1, 4)]
+    assert list(going_on(found[-1], 5, until_met=True)) == []
+
+
+def test_what_goes_round_in_circles_is_met() -> None:
+    def circles() -> None:
+        while True:
+            pass
+
+    assert command.met(circles, 0.05)
 
 
 def test_the_tables_are_made_of_what_is_kept() -> None:

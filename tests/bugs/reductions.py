@@ -1,0 +1,246 @@
+"""Whether the searches see less because they reduce: every bug is looked for with nothing reduced as well.
+
+    python -m tests.bugs.reductions [ID ...]     those named, or those that have no line yet, and keep what is found
+    python -m tests.bugs.reductions --again      all of them anew
+    python -m tests.bugs.reductions --readme     only write what is kept into README.md
+
+What is reduced: blocks, jobs, steps and workers have canonical names; bytes that nothing can read are blanked; and the
+product search judges a step to a pair that it knows already by the view alone, and asks the invariants of the proofs at
+a sample of its pairs. Unreduced, each name and each byte counts, and every step is judged in full. Both searches are
+breadth-first, so both must name the same property after the same number of commands. The unreduced one may have no end
+(ids are never used again), and is given up after so many pairs or so much time; then nothing is known.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import pytest
+
+from kvmodel import Machine, State
+from kvmodel.contract import Contract, Discipline
+from kvproof.search import graph, product
+from kvproof.search.canonical import Renaming
+from kvproof.search.modes import Variant
+from kvproof.search.product import Product
+from kvproof.targets.command import Command
+from kvproof.targets.registry import load
+from kvproof.targets.target import opened
+from tests.bugs import rules
+from tests.bugs.bank import BANK, BY_ID
+from tests.bugs.bug import Bug, variant_of
+from tests.bugs.interpreter import answer_of, require_planted
+from tests.bugs.lies import LIES, Lie
+
+FOLDER = Path(__file__).parent
+FILE = FOLDER / "reductions.json"
+README = FOLDER / "README.md"
+BEGIN, END = "<!-- reductions: written by python -m tests.bugs.reductions --readme -->", "<!-- end of reductions -->"
+MOST_PAIRS = 40_000
+"""Nodes after which the unreduced search of a bug is given up (count)."""
+MOST_SECONDS = 30.0
+"""The same, of processor time."""
+LIMIT = 900.0
+"""Elapsed seconds after which an interpreter that does not answer is given up: a mutant may go round in circles."""
+
+
+class Seen(NamedTuple):
+    """What one search has seen.
+
+    broken    the property; empty: none is. commands: of the shortest way to that (count)
+    nodes     visited until then (count); finished: it was not given up
+    """
+
+    broken: str
+    commands: int
+    nodes: int
+    finished: bool
+
+    def __str__(self) -> str:
+        return f"{self.broken or 'nothing'} after {self.commands} commands, {self.nodes} nodes"
+
+
+class Both(NamedTuple):
+    """One bug, lie or bug of a rule, looked for in both ways; where: discipline and scope."""
+
+    id: str
+    where: str
+    reduced: Seen
+    whole: Seen
+
+    @property
+    def finished(self) -> bool:
+        return self.reduced.finished and self.whole.finished
+
+    @property
+    def agree(self) -> bool:
+        """The same property, after as many commands. Says nothing unless both have finished."""
+        return self.reduced[:2] == self.whole[:2]
+
+    def __str__(self) -> str:
+        outcome = ("agree" if self.agree else "DIFFER") if self.finished else "given up"
+        return f"{self.id:34} {outcome:8} {self.reduced}; unreduced {self.whole}"
+
+    def as_json(self) -> dict[str, object]:
+        return {**self._asdict(), "reduced": self.reduced._asdict(), "whole": self.whole._asdict()}
+
+
+class Unreduced(Product):
+    """Judges every step in full, to known pairs too. Names and bytes are kept by `own_names`."""
+
+    def _add(self, state: State, parent: int, command: Command | None) -> bool:
+        super()._add(state, parent, command)
+        return True
+
+    def _asks_proofs(self) -> bool:
+        return self.invariants.specification is not None
+
+
+def own_names(contract: Contract, state: State) -> tuple[State, Renaming]:
+    """In place of the canonical state: the state itself, with every name as it is."""
+    workers = tuple(range(len(state.device_contents)))
+    jobs = {number: number for number in range(state.next_job)}
+    steps = {step.id: step.id for step in state.steps}
+    device, host, second = (list(range(len(pool.refs))) for pool in (state.device, state.host, state.second))
+    return state, Renaming(device, host, jobs, steps, workers, second)
+
+
+def searched(kind: type[Product], variant: Variant, target_class: type) -> Seen:
+    """The product search of a target, until something is broken or it is given up."""
+    machine = Machine(variant.contract, variant.scope)
+    search = kind(machine, opened(target_class, machine.setting), composites=True)  # type: ignore[arg-type]
+    found = search.search(_given_up(lambda: search.pairs), lambda _: None)
+    broken = "" if found.divergence is None else found.divergence.property
+    return Seen(broken, len(found.commands), found.pairs, found.finished or bool(broken))
+
+
+def explored(machine: Machine) -> Seen:
+    """The search of a machine alone, until something is broken or it is given up."""
+    search = graph.Graph(machine)
+    found = search.explore(_given_up(lambda: len(search.states)), lambda _: None)
+    if found.violation is None:
+        return Seen("", 0, found.states, found.finished)
+    return Seen(found.violation.property, len(found.violation.path), found.states, True)
+
+
+def _given_up(nodes: Callable[[], int]) -> Callable[[], bool]:
+    started = time.process_time()
+    return lambda: nodes() > MOST_PAIRS or time.process_time() - started > MOST_SECONDS
+
+
+def both_ways(variant: Variant, target_class: type) -> tuple[Seen, Seen]:
+    reduced = searched(Product, variant, target_class)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(product, "canonical_with", own_names)
+        return reduced, searched(Unreduced, variant, target_class)
+
+
+def of_planted(discipline: Discipline, name: str) -> tuple[Seen, Seen]:
+    """In the interpreter that has the bug."""
+    require_planted()
+    return both_ways(variant_of(name, discipline), load("kvoffload", "ledger"))
+
+
+def of_bug(bug: Bug) -> Both:
+    """Raises TimeoutError."""
+    answer = answer_of(bug, "tests.bugs.reductions", f"of_planted({bug.discipline!r}, {bug.variant!r})", LIMIT)
+    return Both(bug.id, f"{bug.discipline} {bug.variant}", Seen(*answer[0]), Seen(*answer[1]))
+
+
+def of_lie(lie: Lie) -> Both:
+    found = both_ways(variant_of(lie.variant, lie.discipline), lie.target)
+    return Both(lie.id, f"{lie.discipline} {lie.variant}", *found)
+
+
+def of_rule(name: str) -> Both:
+    plant = rules.BY_NAME[name]
+    with pytest.MonkeyPatch.context() as patch:
+        plant.plant(patch)
+        machine = Machine(plant.contract, plant.scope)
+        reduced = explored(machine)
+        patch.setattr(graph, "canonical", lambda contract, state: state)
+        return Both(name, rules.where(name), reduced, explored(machine))
+
+
+def ids() -> list[str]:
+    """Of all that a search looks for. Walks on real bytes, which a few bugs need, have no unreduced form."""
+    searched_for = [bug.id for bug in BANK if bug.engine == "conform ledger"]
+    return [*searched_for, *(lie.id for lie in LIES), *rules.BY_NAME]
+
+
+def kept() -> dict[str, Both]:
+    if not FILE.exists():
+        return {}
+    return {
+        one["id"]: Both(one["id"], one["where"], Seen(**one["reduced"]), Seen(**one["whole"]))
+        for one in json.loads(FILE.read_text())
+    }
+
+
+def keep(found: Both) -> None:
+    """Add a line, in place of an older one."""
+    known = kept() | {found.id: found}
+    lines = [json.dumps(known[name].as_json()) for name in ids() if name in known]
+    FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+
+
+def said(lines: Collection[Both]) -> str:
+    """What came of it, for README.md."""
+    finished = [one for one in lines if one.finished]
+    given_up, differ = [one.id for one in lines if not one.finished], [one.id for one in finished if not one.agree]
+    times = median([one.whole.nodes / one.reduced.nodes for one in finished])
+    return "\n".join(
+        [
+            f"* {len(lines)} of {len(ids())} were looked for in both ways; both searches ended for {len(finished)}.",
+            f"* They agree on {len(finished) - len(differ)}; they differ on {', '.join(differ) or 'none'}.",
+            f"* Unreduced, the median search visits {times:.1f} times as many nodes.",
+            f"* Given up unreduced, so that nothing is known: {', '.join(given_up) or 'none'}.",
+        ]
+    )
+
+
+def write_readme() -> None:
+    before, _, rest = README.read_text().partition(BEGIN)
+    README.write_text(f"{before}{BEGIN}\n\n{said(kept().values())}\n\n{END}{rest.partition(END)[2]}")
+
+
+def found(names: Sequence[str]) -> Iterator[Both]:
+    lies = {lie.id: lie for lie in LIES}
+    for name in names:
+        if name in rules.BY_NAME:
+            yield of_rule(name)
+        elif name in lies:
+            yield of_lie(lies[name])
+        else:
+            yield of_bug(BY_ID[name])
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bugs.reductions", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("ids", nargs="*", metavar="ID")
+    parser.add_argument("--again", action="store_true", help="also those that have a line")
+    parser.add_argument("--readme", action="store_true", help="only write what is kept into README.md")
+    asked = parser.parse_args(arguments)
+    unknown = set(asked.ids) - set(ids())
+    if unknown:
+        parser.error(f"there is no {sorted(unknown)[0]!r} in the bank that a search finds")
+    known = {} if asked.again else kept()
+    names = asked.ids or [name for name in ids() if name not in known]
+    for one in found([] if asked.readme else names):
+        print(one, flush=True)
+        keep(one)
+    write_readme()
+    lines = kept().values()
+    print(said(lines))
+    return 1 if any(one.finished and not one.agree for one in lines) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,31 @@
+"""What `kvproof check` was seen to catch, by mode."""
+
+from tests.bugs import in_check
+from tests.bugs.bank import BANK, BY_ID
+
+
+def test_nothing_that_was_tried_is_missed() -> None:
+    assert [one.id for one in in_check.kept().values() if not one.row] == []
+
+
+def test_a_mode_without_its_bugs_is_named() -> None:
+    known = {name: one for name, one in in_check.kept().items() if "window" not in in_check.modes_of(BY_ID[name])}
+    assert "window has 0 bugs that check was seen to catch; 3 are wanted" in list(in_check.lacking(known))
+    assert not any(said.startswith("tiers") for said in in_check.lacking(known))
+
+
+def test_a_bug_that_check_does_not_catch_does_not_count() -> None:
+    missed = {name: one._replace(row="") for name, one in in_check.kept().items()}
+    assert not any(in_check.by_mode(missed).values())
+
+
+def test_the_job_with_the_bugs_own_variant_is_asked_first() -> None:
+    caught = in_check.caught_by(BY_ID["double-free-loses-the-block"])
+    assert caught[1:5] == ("conform modes", "pinning s1+double-frees", "free-means-unowned", 1)
+
+
+def test_the_table_of_modes_is_made_of_what_is_kept() -> None:
+    """If this fails: python -m tests.bugs.in_check --readme"""
+    wanted = "\n".join(in_check.table(in_check.kept()))
+    assert f"{in_check.BEGIN}\n\n{wanted}\n\n{in_check.END}" in in_check.README.read_text()
+    assert in_check.kept().keys() <= {bug.id for bug in BANK}

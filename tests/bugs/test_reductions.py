@@ -1,0 +1,67 @@
+"""The searches lose nothing by reducing: what is kept says so of the bank; a reduction that loses something shows."""
+
+import pytest
+
+from kvmodel import State
+from kvmodel.contract import Contract
+from kvproof.search import product
+from kvproof.search.canonical import Renaming, canonical_with
+from kvproof.targets.kvoffload import Ledger
+from tests.bugs import reductions, rules
+from tests.bugs.bank import BY_ID
+from tests.bugs.bug import variant_of
+from tests.bugs.lies import LIES
+from tests.bugs.reductions import Both, Seen, both_ways
+
+BY_LIE = {lie.id: lie for lie in LIES}
+
+
+def test_the_readme_says_what_is_kept() -> None:
+    """If this fails: python -m tests.bugs.reductions"""
+    kept = reductions.kept()
+    assert kept.keys() <= set(reductions.ids())
+    wanted = f"{reductions.BEGIN}\n\n{reductions.said(kept.values())}\n\n{reductions.END}"
+    assert wanted in reductions.README.read_text()
+
+
+def test_where_both_finish_they_agree() -> None:
+    assert [str(one) for one in reductions.kept().values() if one.finished and not one.agree] == []
+
+
+def test_the_reduced_search_is_the_one_of_the_bank() -> None:
+    for name, one in reductions.kept().items():
+        if name in rules.BY_NAME:
+            assert (one.reduced.broken, one.reduced.commands) == rules.recorded(name)
+        else:
+            record = BY_ID.get(name) or BY_LIE[name]
+            assert (one.reduced.broken, one.reduced.commands) == (record.property, record.commands)
+            assert one.where == f"{record.discipline} {record.variant}"
+
+
+def test_unreduced_every_name_counts() -> None:
+    """The same violation after the same commands, and more pairs until then."""
+    lie = BY_LIE["refuses-and-does"]
+    reduced, whole = both_ways(variant_of(lie.variant, lie.discipline), lie.target)
+    assert (reduced.broken, reduced.commands) == ("work-remaining-keeps-the-engine-stepping", 5)
+    assert whole[:2] == reduced[:2]
+    assert whole.nodes > reduced.nodes
+
+
+def test_a_reduction_that_takes_different_states_for_one_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_jobs(contract: Contract, state: State) -> tuple[State, Renaming]:
+        named, renaming = canonical_with(contract, state)
+        return named._replace(jobs=()), renaming
+
+    monkeypatch.setattr(product, "canonical_with", without_jobs)
+    monkeypatch.setattr(Ledger, "control", lambda self, renaming: ())
+    lie = BY_LIE["done-while-draining"]
+    reduced, whole = both_ways(variant_of(lie.variant, lie.discipline), lie.target)
+    assert not Both(lie.id, "", reduced, whole).agree
+    assert (reduced.broken, reduced.finished) == ("", True)
+    assert (whole.broken, whole.commands) == (lie.property, lie.commands)
+
+
+def test_what_is_given_up_says_nothing() -> None:
+    found = Both("caps-counts", "pinning s1", Seen("no-double-free", 2, 6, True), Seen("", 0, 40_128, False))
+    assert not found.finished
+    assert str(found).split()[:3] == ["caps-counts", "given", "up"]
