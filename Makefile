@@ -36,8 +36,11 @@ MUTANTS_STAMP := $(STAMP)-mutants
 VLLM_VENV := .venv-vllm
 VLLM_BIN := $(VLLM_VENV)/bin
 VLLM_STAMP := $(VLLM_VENV)/ready-$(shell cat pyproject.toml constraints-vllm.txt | sha256sum | cut -c 1-16)
-# For each of the two connectors.
+# For each of the two connectors. A quiet machine needs a fraction of it; on a busy one the check ends undetermined (exit
+# status 3), which says nothing against a change, and is told and let pass.
 VLLM_BUDGET ?= 120s
+OR_CUT = { status=$$?; (( status == 3 )) || exit $$status; \
+    echo "make vllm: cut short after $(VLLM_BUDGET), nothing found until then; VLLM_BUDGET=10m gives it more"; }
 TORCH := $(shell grep '^torch==' constraints.txt)
 TEST_WORKERS ?= 2
 TESTS := $(BIN)/python -m pytest -n $(TEST_WORKERS)
@@ -47,8 +50,10 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Compiled modules are kept, whatever the environment says: else each process that a test starts compiles them all anew.
 unexport PYTHONDONTWRITEBYTECODE
+NOT_INSTALLED = { echo "make $(or $(MAKECMDGOALS),check): $(@D) was not set up, since pip could not install what is \
+    pinned (above); is a package index within reach? PIP_ARGS=\"--index-url URL\" names another" >&2; exit 2; }
 
-.PHONY: check test docs bugs bugs-all bugs-compare mutants recount gpu check-all setup lint types contracts clean
+.PHONY: check test docs bugs bugs-all bugs-compare mutants recount gpu vllm check-all setup lint types contracts clean
 
 check: $(STAMP)
 	@$(BIN)/kvproof check $(ARGS)
@@ -98,8 +103,9 @@ contracts: $(STAMP)
 	@$(BIN)/lint-imports
 
 vllm: $(VLLM_STAMP)
-	@$(VLLM_BIN)/kvproof check --target vllm-offloading --known docs/known-vllm-0.32.0.txt --budget $(VLLM_BUDGET) $(ARGS)
-	@$(VLLM_BIN)/kvproof check --target vllm-simple --budget $(VLLM_BUDGET) $(ARGS)
+	@$(VLLM_BIN)/kvproof check --target vllm-offloading --known docs/known-vllm-0.32.0.txt \
+	    --budget $(VLLM_BUDGET) $(ARGS) || $(OR_CUT)
+	@$(VLLM_BIN)/kvproof check --target vllm-simple --budget $(VLLM_BUDGET) $(ARGS) || $(OR_CUT)
 	@$(VLLM_BIN)/python -m pytest -q -p no:cacheprovider -W default tests/vllm
 
 setup: $(STAMP)
@@ -110,26 +116,27 @@ $(STAMP):
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 	@# torch alone first: an index of CPU-only wheels (PIP_ARGS) need not have the rest
-	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) "$(TORCH)"
+	@$(BIN)/python -m pip install --quiet $(PIP_ARGS) "$(TORCH)" || $(NOT_INSTALLED)
 	@# docs too: a few small wheels, and one environment and one stamp are easier to keep than two
-	@$(BIN)/python -m pip install --quiet -e '.[dev,docs]'
+	@$(BIN)/python -m pip install --quiet -e '.[dev,docs]' || $(NOT_INSTALLED)
 	@touch $@
 
 $(MUTANTS_STAMP): $(STAMP)
-	@$(BIN)/python -m pip install --quiet -e '.[dev,mutants]'
+	@$(BIN)/python -m pip install --quiet -e '.[dev,mutants]' || $(NOT_INSTALLED)
 	@touch $@
 
 # vLLM's dependencies are those of a server, and not all of them: no torchvision, torchaudio, torchcodec. So all that is
-# needed is listed, and nothing is resolved. Other wheels of torch than the CPU's would do as well.
+# needed is listed, and nothing is resolved. Other wheels of torch than the CPU's would do as well. Not compiled: of its
+# modules few are imported, and those are compiled then.
 $(VLLM_STAMP): export PIP_CONSTRAINT :=
 $(VLLM_STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kvproof needs Python 3.11 or newer")'
 	@echo "Setting up $(VLLM_VENV) (once)"
 	@rm -rf $(VLLM_VENV)
 	@$(PYTHON) -m venv $(VLLM_VENV)
-	@$(VLLM_BIN)/python -m pip install --quiet --no-deps $(PIP_ARGS) "$(TORCH)"
-	@$(VLLM_BIN)/python -m pip install --quiet --no-deps -r constraints-vllm.txt
-	@$(VLLM_BIN)/python -m pip install --quiet --no-deps -e .
+	@$(VLLM_BIN)/python -m pip install --quiet --no-deps --no-compile $(PIP_ARGS) "$(TORCH)" || $(NOT_INSTALLED)
+	@$(VLLM_BIN)/python -m pip install --quiet --no-deps --no-compile -r constraints-vllm.txt || $(NOT_INSTALLED)
+	@$(VLLM_BIN)/python -m pip install --quiet --no-deps -e . || $(NOT_INSTALLED)
 	@touch $@
 
 clean:

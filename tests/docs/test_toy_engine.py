@@ -16,8 +16,8 @@ from kvproof.verdict import Verdict
 from tests.docs.typing_page import ROOT
 
 TOY = ROOT / "docs" / "how-to" / "toy_engine"
-BUG = "for _, destination, key in job.pairs:"
-MENDED = "for _, destination, key in job.pairs if job.wanted else ():"
+BUG = "for _, block, key in job.pairs}"
+MENDED = "for _, block, key in job.pairs if job.wanted}"
 
 
 @pytest.fixture(name="mended")

@@ -7,13 +7,10 @@ from kvmodel import Contract
 from kvmodel import actions as act
 from kvmodel.request import ABSENT, DONE, LOADING, RUNNING, WAITING, Request
 from kvmodel.setting import Setting
-from kvmodel.streams import STREAMS
 from kvmodel.transfer_job import ABANDONED, DIRECTIONS, LIVE, NONE, Pair
-from kvproof.targets.outcome import Answer, Outcome
+from kvproof.targets.outcome import Answer
 from kvproof.targets.target import StepTarget
 from kvproof.targets.view import JobView, View
-
-PHASES = {"waiting": WAITING, "loading": LOADING, "running": RUNNING, "done": DONE}
 
 
 class MyEngine(StepTarget):
@@ -21,100 +18,95 @@ class MyEngine(StepTarget):
     meanings = ("invalidate",)
     survivors = False
     refusals = (NotNow,)
+    verbs = StepTarget.verbs - {"preempt"}
 
     def __init__(self, setting: Setting) -> None:
         scope = setting.scope
         self.setting = setting
         self.engine = Engine(scope.device_blocks, scope.host_blocks, scope.workers)
+        self.submitted: dict[int, ToyRequest] = {}
 
     # The client.
 
-    def submit(self, request: int) -> Outcome:
-        keys = self.setting.total_keys[request]
-        self.engine.submit(request, keys, len(self.setting.prompt_keys[request]))
+    def submit(self, request: int) -> Answer:
+        keys, prompt = self.setting.total_keys[request], len(self.setting.prompt_keys[request])
+        self.engine.requests[request] = self.submitted[request] = ToyRequest(keys, prompt)
         return Answer()
 
-    def preempt(self, request: int) -> Outcome:
-        self.engine.preempt(request)
-        return Answer()
-
-    def abort(self, request: int) -> Outcome:
+    def abort(self, request: int) -> Answer:
         self.engine.abort(request)
         return Answer()
 
-    def reset(self, meaning: str, requests: str) -> Outcome:
+    def reset(self, meaning: str, requests: str) -> Answer:
         return Answer(self.engine.reset())
 
     # The scheduler.
 
-    def schedule(self) -> Outcome:
+    def schedule(self) -> Answer:
         step = self.engine.schedule()
         observed: list[act.Action] = [act.Finish(request) for request in step.finished]
-        observed += [act.Wake(request) for request in step.woken]
-        for request, hits, on_host, fresh in step.admitted:
-            observed.append(act.Admit(request, act.Admission(tuple(hits), tuple(on_host), tuple(fresh))))
-        if step.launched:
-            computes = tuple((share.request.id, share.start, len(share.table)) for share in step.computes)
-            stores = tuple((NONE, pairs_of(job)) for job in step.stores)
+        for request, hits, fresh in step.admitted:
+            observed.append(act.Admit(request, act.Admission((), tuple(hits), tuple(fresh))))
+        if step.computes or step.jobs:
+            computes = tuple((request, start, len(table)) for request, table, start in step.computes)
+            stores = tuple((NONE, pairs_of(job)) for job in step.jobs if job.direction == "store")
             observed.append(act.Launch(act.Launching(computes, stores, (), ())))
         return Answer(None, tuple(observed))
 
-    def handle_output(self) -> Outcome:
+    def handle_output(self) -> Answer:
         self.engine.handle_output()
         return Answer()
 
     # The workers.
 
-    def run(self, worker: int, stream: str) -> Outcome:
-        self.engine.workers[worker].run(stream)
+    def run(self, worker: int, stream: str) -> Answer:
+        self.engine.run(worker, stream)
         return Answer()
 
-    def report(self, worker: int, job: int) -> Outcome:
-        self.engine.report(worker, job)
-        return Answer()
+    def report(self, worker: int, job: int) -> Answer:
+        loaded = self.engine.report(worker, job)
+        woken = (number for number, request in self.submitted.items() if request is loaded)
+        return Answer(None, tuple(act.Wake(number) for number in woken))
 
-    def report_all(self, worker: int) -> Outcome:
-        for job in list(self.engine.workers[worker].copied):
-            self.engine.report(worker, job)
-        return Answer()
+    def report_all(self, worker: int) -> Answer:
+        outcomes = [self.report(worker, job) for job in sorted(self.engine.copied[worker])]
+        return Answer(None, tuple(action for outcome in outcomes for action in outcome.observed))
 
     # What is seen.
 
     def view(self) -> View:
         engine = self.engine
+        host_keys = {block: key for key, block in engine.cached.items()}
         return View(
             device_refs=tuple(engine.device.refs),
-            device_keys=tuple(engine.device.keys),
             device_free=tuple(engine.device.free),
             host_refs=tuple(engine.host.refs),
-            host_keys=tuple(engine.host.keys),
+            host_keys=tuple(host_keys.get(block, 0) for block in range(len(engine.host.refs))),
             host_free=tuple(engine.host.free),
-            requests=tuple(seen(engine.requests.get(number)) for number in range(len(self.setting.total_keys))),
+            requests=tuple(self.seen(number) for number in range(len(self.setting.total_keys))),
             jobs=tuple(
                 JobView(
                     job.id,
                     DIRECTIONS.index(job.direction),
-                    NONE if job.request is None else job.request.id,
+                    self.number(job.request) if job.direction == "load" else NONE,
                     pairs_of(job),
                     LIVE if job.wanted else ABANDONED,
                     tuple(sorted(job.awaiting)),
                 )
                 for job in engine.jobs.values()
             ),
-            runnable=tuple(
-                (number, STREAMS.index(stream))
-                for number, worker in enumerate(engine.workers)
-                for stream in worker.streams
-                if worker.can_run(stream)
-            ),
         )
 
+    def number(self, of: ToyRequest) -> int:
+        return next(number for number, request in self.submitted.items() if request is of)
 
-def seen(request: ToyRequest | None) -> Request:
-    if request is None:
-        return Request(ABSENT)
-    jobs = () if request.load is None else (request.load.id,)
-    return Request(PHASES[request.state], tuple(request.table), request.computed, jobs=jobs)
+    def seen(self, number: int) -> Request:
+        request = self.submitted.get(number)
+        if request is None or number not in self.engine.requests:
+            return Request(ABSENT if request is None else DONE)
+        phase = LOADING if request.load else RUNNING if request.table else WAITING
+        jobs = (request.load.id,) if request.load else ()
+        return Request(phase, tuple(request.table), request.computed, jobs=jobs)
 
 
 def pairs_of(job: Job) -> tuple[Pair, ...]:

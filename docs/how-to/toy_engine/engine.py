@@ -1,14 +1,13 @@
-"""A toy engine that offloads its KV cache to host memory: it stores what it computes, and loads what it lost.
+"""A toy engine with a prefix cache in host memory: it stores what it computes, and loads what is there.
 
-Workers copy behind the scheduler's back and report later. A reset, for new weights, drops both prefix caches. Somewhere
-in here is a bug that real engines had to be reviewed out of; docs/how-to/check-your-engine.md finds it.
+Workers copy behind the scheduler's back and report later. A reset, for new weights, drops the cache. Somewhere in here
+is a bug that real engines had to be reviewed out of; docs/how-to/check-your-engine.md finds it.
 """
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-WAITING, LOADING, RUNNING, DONE = "waiting", "loading", "running", "done"
+from itertools import takewhile
 
 
 class NotNow(Exception):
@@ -16,52 +15,28 @@ class NotNow(Exception):
 
 
 class Pool:
-    """One tier's blocks: references, the key that each can be hit under (0: none), free ones with the oldest first."""
+    """One tier's blocks: references of each, and the free ones, the oldest first."""
 
     def __init__(self, blocks: int) -> None:
-        self.refs = [0] * blocks
-        self.keys = [0] * blocks
-        self.free = list(range(blocks))
+        self.refs, self.free = [0] * blocks, list(range(blocks))
 
-    def longest_hit(self, keys: Sequence[int]) -> list[int]:
-        cached = 0
-        while cached < len(keys) and keys[cached] in self.keys:
-            cached += 1
-        return [self.keys.index(key) for key in keys[:cached]]
-
-    def take(self) -> int:
-        block = self.free.pop(0)
-        self.refs[block], self.keys[block] = 1, 0
-        return block
-
-    def touch(self, blocks: Sequence[int]) -> None:
+    def hold(self, blocks: Sequence[int]) -> None:
+        self.free = [block for block in self.free if block not in blocks]
         for block in blocks:
-            if not self.refs[block]:
-                self.free.remove(block)
             self.refs[block] += 1
 
     def release(self, blocks: Sequence[int]) -> None:
-        for block in reversed(blocks):
+        for block in blocks:
             self.refs[block] -= 1
-            if not self.refs[block]:
-                self.free.append(block)
-
-    def publish(self, block: int, key: int) -> None:
-        if key not in self.keys:
-            self.keys[block] = key
-
-    def clear(self) -> None:
-        self.keys = [0] * len(self.keys)
+        self.free += [block for block in blocks if not self.refs[block]]
 
 
 @dataclass
 class Request:
-    """A request: `prompt` keys that can be hit, and after them those of blocks that it decodes."""
+    """It waits while its table is empty, and loads while it has a job. Only the first `prompt` keys are looked up."""
 
-    id: int
     keys: Sequence[int]
     prompt: int
-    state: str = WAITING
     table: list[int] = field(default_factory=list)
     computed: int = 0
     load: "Job | None" = None
@@ -69,209 +44,144 @@ class Request:
 
 @dataclass
 class Job:
-    """Copies of (source, destination, key) on every worker. It has a reference on each block until all reported."""
+    """Copies of (source, destination, key). It holds every block until all workers have reported it."""
 
     id: int
     direction: str
     pairs: list[tuple[int, int, int]]
     awaiting: set[int]
-    request: Request | None = None
-    launched: bool = False
+    request: Request
     wanted: bool = True
 
 
 @dataclass
-class Share:
-    """One request's part of a launched step, which computes table[start:]. A request that left leaves its blocks."""
-
-    request: Request
-    table: list[int]
-    start: int
-    left: bool = False
-
-
-@dataclass
 class Step:
-    """What one call of `schedule` did."""
+    """What one call of `schedule` did: who ended; who was admitted, with host hits and fresh blocks; (request, table,
+    start) of what is computed; the jobs that were made."""
 
     finished: list[int] = field(default_factory=list)
-    woken: list[int] = field(default_factory=list)
-    admitted: list[tuple[int, list[int], list[int], list[int]]] = field(default_factory=list)
-    computes: list[Share] = field(default_factory=list)
-    stores: list[Job] = field(default_factory=list)
-    launched: bool = False
-
-
-class Worker:
-    """One rank: a stream each for compute, stores and loads. A store waits for the computes launched before it."""
-
-    def __init__(self) -> None:
-        self.streams: dict[str, deque[tuple[int, int]]] = {"compute": deque(), "store": deque(), "load": deque()}
-        self.launched = self.computed = 0
-        self.copied: list[int] = []
-
-    def can_run(self, stream: str) -> bool:
-        return bool(self.streams[stream]) and self.streams[stream][0][1] <= self.computed
-
-    def run(self, stream: str) -> None:
-        if not self.can_run(stream):
-            raise NotNow(f"the {stream} stream has nothing that can run")
-        job, _ = self.streams[stream].popleft()
-        if stream == "compute":
-            self.computed += 1
-        else:
-            self.copied.append(job)
+    admitted: list[tuple[int, list[int], list[int]]] = field(default_factory=list)
+    computes: list[tuple[int, list[int], int]] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
 
 
 class Engine:
     def __init__(self, device_blocks: int, host_blocks: int, workers: int) -> None:
         self.device, self.host = Pool(device_blocks), Pool(host_blocks)
-        self.workers = [Worker() for _ in range(workers)]
-        self.requests: dict[int, Request] = {}
-        self.jobs: dict[int, Job] = {}
-        self.next_job = 0
-        self.awaited: list[Share] = []
-
-    # The client.
-
-    def submit(self, number: int, keys: Sequence[int], prompt: int) -> None:
-        self.requests[number] = Request(number, keys, prompt)
+        self.cached = dict[int, int]()  # by key, the host block that has it
+        self.requests, self.jobs = dict[int, Request](), dict[int, Job]()
+        self.made, self.awaited = 0, Step()
+        self.streams = [{name: deque[int]() for name in ("compute", "store", "load")} for _ in range(workers)]
+        self.copied = [list[int]() for _ in range(workers)]
 
     def abort(self, number: int) -> None:
-        request = self.requests.get(number)
-        if request is None or request.state == DONE:
+        if number not in self.requests:
             raise NotNow(f"request {number} is not there")
-        self._leave(request, DONE)
-
-    def preempt(self, number: int) -> None:
-        request = self.requests.get(number)
-        if request is None or request.state not in (LOADING, RUNNING):
-            raise NotNow(f"request {number} holds nothing")
-        self._leave(request, WAITING)
+        self._leave(self.requests.pop(number))
 
     def reset(self) -> bool:
         """The weights changed: every request starts again, nothing cached is any good. True: nothing old is left."""
         for request in self.requests.values():
-            if request.state in (LOADING, RUNNING):
-                self._leave(request, WAITING)
+            self._leave(request)
         for job in self.jobs.values():
             job.wanted = False
-        self.device.clear()
-        self.host.clear()
+        self.cached.clear()
         return not self.jobs
-
-    # The scheduler.
 
     def schedule(self) -> Step:
         step = Step()
-        for request in self.requests.values():
-            if request.state == RUNNING and request.computed == len(request.keys):
-                self._leave(request, DONE)
-                step.finished.append(request.id)
-            elif request.state == LOADING and request.load is None:
-                request.state = RUNNING
-                step.woken.append(request.id)
-        for request in self.requests.values():
-            if request.state == WAITING and not self._admit(request, step):
+        if self.awaited.computes:
+            return step  # one at a time
+        for number, request in list(self.requests.items()):
+            if request.table and request.computed == len(request.keys) and not self._to_store(request):
+                self._leave(self.requests.pop(number))
+                step.finished.append(number)
+        for number, request in self.requests.items():
+            if not request.table and not self._admit(number, request, step):
                 break
-        if not self.awaited:
-            self._launch(step)
+        for number, request in self.requests.items():
+            if pairs := self._to_store(request):
+                taken = [block for _, block, _ in pairs]
+                self.cached = {key: block for key, block in self.cached.items() if block not in taken}
+                self._make("store", pairs, request, step)
+            if request.load is None and request.computed < len(request.table):
+                step.computes.append((number, request.table, request.computed))
+        for streams in self.streams:
+            streams["compute"].extend([0] * bool(step.computes))
+            for job in step.jobs:
+                streams[job.direction].append(job.id)
+        self.awaited = step
         return step
 
-    def handle_output(self) -> None:
-        if not self.awaited or any(worker.computed < worker.launched for worker in self.workers):
-            raise NotNow("no step has been computed everywhere")
-        for share in self.awaited:
-            if share.left:
-                self.device.release(share.table)
-                continue
-            share.request.computed = len(share.table)
-            for position in range(share.start, len(share.table)):
-                self.device.publish(share.table[position], share.request.keys[position])
-        self.awaited = []
+    def run(self, worker: int, stream: str) -> None:
+        """A worker does what is next on one of its streams."""
+        if not self.streams[worker][stream]:
+            raise NotNow(f"the {stream} stream is empty")
+        job = self.streams[worker][stream].popleft()
+        if stream != "compute":
+            self.copied[worker].append(job)
 
-    def report(self, worker: int, number: int) -> None:
-        self.workers[worker].copied.remove(number)
+    def handle_output(self) -> None:
+        if not self.awaited.computes or any(streams["compute"] for streams in self.streams):
+            raise NotNow("no step has been computed everywhere")
+        for number, table, _ in self.awaited.computes:
+            if number in self.requests and self.requests[number].table is table:
+                self.requests[number].computed = len(table)
+            else:  # it left meanwhile
+                self.device.release(table)
+        self.awaited = Step()
+
+    def report(self, worker: int, number: int) -> Request | None:
+        """Returns the request that can run from now on, its load being complete."""
+        self.copied[worker].remove(number)
         job = self.jobs[number]
         job.awaiting.discard(worker)
         if job.awaiting:
-            return
-        tier = self.host if job.direction == "store" else self.device
-        for _, destination, key in job.pairs:
-            tier.publish(destination, key)
-        if job.request is not None and job.request.load is job:
-            job.request.load = None
-            job.request.computed += len(job.pairs)
-        self._drop(job)
+            return None
+        del self.jobs[number]
+        if job.direction == "store":
+            self.cached |= {key: block for _, block, key in job.pairs}
+        self._tier(job, 0).release([pair[0] for pair in job.pairs])
+        self._tier(job, 1).release([pair[1] for pair in job.pairs])
+        if job.request.load is not job:
+            return None
+        job.request.load, job.request.computed = None, len(job.pairs)
+        return job.request
 
-    def _admit(self, request: Request, step: Step) -> bool:
-        hits = self.device.longest_hit(request.keys[: request.prompt])
-        on_host = self.host.longest_hit(request.keys[len(hits) : request.prompt])
-        needed = len(request.keys) - len(hits)
-        if needed > len(self.device.free) - sum(not self.device.refs[block] for block in hits):
+    def _admit(self, number: int, request: Request, step: Step) -> bool:
+        fresh = self.device.free[: len(request.keys)]
+        if len(fresh) < len(request.keys):
             return False
-        self.device.touch(hits)
-        fresh = [self.device.take() for _ in range(needed)]
-        request.table, request.computed, request.state = hits + fresh, len(hits), RUNNING
-        if on_host:
-            self.host.touch(on_host)
-            loaded = fresh[: len(on_host)]
-            self.device.touch(loaded)
-            keys = request.keys[len(hits) : len(hits) + len(on_host)]
-            request.load = self._job("load", list(zip(on_host, loaded, keys, strict=True)), request)
-            request.state = LOADING
-        step.admitted.append((request.id, hits, on_host, fresh))
+        self.device.hold(fresh)
+        request.table = fresh
+        hits = [self.cached[key] for key in takewhile(self.cached.__contains__, request.keys[: request.prompt])]
+        if hits:
+            request.load = self._make("load", list(zip(hits, fresh, request.keys, strict=False)), request, step)
+        step.admitted.append((number, hits, fresh))
         return True
 
-    def _launch(self, step: Step) -> None:
-        running = [request for request in self.requests.values() if request.state == RUNNING]
-        step.computes = [Share(r, list(r.table), r.computed) for r in running if r.computed < len(r.table)]
-        on_its_way = {
-            key for job in self.jobs.values() if job.direction == "store" and job.wanted for *_, key in job.pairs
-        }
-        for request in running:
-            pairs = []
-            for block, key in zip(request.table, request.keys, strict=True):
-                if key not in self.host.keys and key not in on_its_way and self.host.free:
-                    pairs.append((block, self.host.take(), key))
-                    on_its_way.add(key)
-            if pairs:
-                self.device.touch([block for block, *_ in pairs])
-                step.stores.append(self._job("store", pairs))
-        queued = [job for job in self.jobs.values() if not job.launched]
-        step.launched = bool(step.computes or queued)
-        self.awaited = step.computes
-        for worker in self.workers:
-            if step.computes:
-                worker.streams["compute"].append((0, 0))
-                worker.launched += 1
-            for job in queued:
-                worker.streams[job.direction].append((job.id, worker.launched if job.direction == "store" else 0))
-        for job in queued:
-            job.launched = True
+    def _to_store(self, request: Request) -> list[tuple[int, int, int]]:
+        """What is computed, and on the host neither now nor soon, as far as there is room."""
+        soon = {key for job in self.jobs.values() if job.direction == "store" and job.wanted for *_, key in job.pairs}
+        computed = zip(request.table[: request.computed], request.keys, strict=False)
+        missing = [(block, key) for block, key in computed if key not in self.cached and key not in soon]
+        return [(block, room, key) for (block, key), room in zip(missing, self.host.free, strict=False)]
 
-    def _job(self, direction: str, pairs: list[tuple[int, int, int]], request: Request | None = None) -> Job:
-        job = Job(self.next_job, direction, pairs, set(range(len(self.workers))), request)
-        self.jobs[job.id] = job
-        self.next_job += 1
+    def _make(self, direction: str, pairs: list[tuple[int, int, int]], request: Request, step: Step) -> Job:
+        job = self.jobs[self.made] = Job(self.made, direction, pairs, set(range(len(self.streams))), request)
+        self.made += 1
+        self._tier(job, 0).hold([pair[0] for pair in pairs])
+        self._tier(job, 1).hold([pair[1] for pair in pairs])
+        step.jobs.append(job)
         return job
 
-    def _drop(self, job: Job) -> None:
-        """The job is over: it gives up its references."""
-        source, destination = (self.device, self.host) if job.direction == "store" else (self.host, self.device)
-        source.release([pair[0] for pair in job.pairs])
-        destination.release([pair[1] for pair in job.pairs])
-        del self.jobs[job.id]
+    def _tier(self, job: Job, end: int) -> Pool:
+        return self.device if (job.direction == "store") == (end == 0) else self.host
 
-    def _leave(self, request: Request, state: str) -> None:
-        """The request lets go of its blocks, those excepted that a launched step or load still writes."""
-        if request.load is not None and not request.load.launched:
-            self._drop(request.load)
-        elif request.load is not None:
+    def _leave(self, request: Request) -> None:
+        """The request lets go of its blocks, unless a launched step still writes them: they are released after it."""
+        if request.load is not None:
             request.load.wanted = False
-        shares = [share for share in self.awaited if share.request is request and not share.left]
-        for share in shares:
-            share.left = True
-        if not shares:
+        if all(table is not request.table for _, table, _ in self.awaited.computes):
             self.device.release(request.table)
-        request.table, request.computed, request.load, request.state = [], 0, None, state
+        request.table, request.computed, request.load = [], 0, None
