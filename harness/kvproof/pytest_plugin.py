@@ -1,7 +1,7 @@
 """The pytest plugin: what conformance tests find is kept, and what is kept is tried first. Under xdist too.
 
 `--kvproof-budget TIME` and `--kvproof-replay ID` are for all conformance tests of a run. Nothing heavy is imported
-until there is one.
+until there is one. `--kvproof-watch` is for all other tests (`kvproof.watched_tests`).
 """
 
 import sys
@@ -12,6 +12,9 @@ import pytest
 from kvproof.budget import parse_time
 from kvproof.trace import store
 from kvproof.usage import BadUsage
+
+UNWATCHED = "kvproof_unwatched"
+"""The marker of tests that reach below the engine's own methods, or lie to it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,6 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="ID",
         help="try only this kept failure (or the beginning of its id), in the tests of its target",
     )
+    group.addoption(
+        "--kvproof-watch",
+        action="store_true",
+        help="record every kvoffload engine that a test makes: a test whose log the contract does not explain fails",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,6 +44,11 @@ def pytest_configure(config: pytest.Config) -> None:
             parse_time("--kvproof-budget", budget)
     except BadUsage as error:
         raise pytest.UsageError(str(error)) from None
+    config.addinivalue_line("markers", f"{UNWATCHED}: --kvproof-watch leaves this test alone")
+    if config.getoption("--kvproof-watch"):
+        from kvproof.watched_tests import WatchedTests
+
+        config.pluginmanager.register(WatchedTests(config), "kvproof-watch")
     root = store.default_root(config.rootpath)
     if replay is not None and not any(identifier.startswith(replay) for identifier in store.ids(root)):
         raise pytest.UsageError(f"--kvproof-replay {replay!r:.40}: no such failure is kept in {root}")

@@ -11,10 +11,10 @@ written down every so many calls.
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from kvmodel.contract import Contract
 from kvoffload import __name__ as kvoffload
@@ -28,7 +28,7 @@ from kvoffload.request import Phase
 from kvoffload.scheduler import Admission, Deferred, LookupResult
 from kvoffload.step_report import Admitted, Event, Grown, Launched, LookupReleased, Preempted, Promoted, Woken
 from kvoffload.transfer_job import JobState
-from kvoffload.watching import Call
+from kvoffload.watching import Call, new_engines_watched
 from kvproof.log.entry import JSON
 from kvproof.log.writing import LogFile
 
@@ -41,11 +41,23 @@ PAUSE_S = 0.1
 TURN_S = 0.001
 """So long that thread keeps others of Python waiting at most, but for writing to the file (seconds)."""
 
+BATCH = 256
+"""So many calls are noted before their lines are made (count), where no thread does it."""
+
 MOST_NOTED = 65_536
-"""Calls that may be noted (count). Whoever makes one more writes them down itself."""
+"""Calls that may be noted for that thread (count). Whoever makes one more makes the lines itself."""
+
+MOST_ENGINES = 100
+"""Engines that are recorded of those that are made in one place (count): each keeps a file open."""
+
+SMALL = 512
+"""Blocks of pools that are looked at after every call, where engines are recorded in tests (count)."""
 
 OF_REQUEST = ("abort", "preempt", "release_lookup", "wake", "finish", "stop")
 """Calls with a request, and nothing in their answer."""
+
+WITH_COLLECTIONS = ("submit", "report", "report_mark")
+"""Calls whose arguments the caller may change later."""
 
 
 class NotFresh(ValueError):
@@ -63,6 +75,28 @@ def recorded(engine: Engine, path: Path, look_every: int = LOOK_EVERY) -> Iterat
     finally:
         engine.watched_by(None)
         recorder.close()
+
+
+@contextmanager
+def engines_recorded(folder: Path) -> Iterator[list[Path]]:
+    """Every engine that is made in here is recorded, up to MOST_ENGINES, each in a file of its own in the folder. The
+    list grows as they are made. Raises OSError."""
+    paths: list[Path] = []
+    with ExitStack() as recorders:
+
+        def recorder_of(engine: Engine) -> Recorder | None:
+            if len(paths) == MOST_ENGINES:
+                return None
+            config = engine.config
+            small = config.device_blocks + config.host_blocks + config.second_blocks <= SMALL
+            path = folder / f"engine-{len(paths)}.log"
+            recorder = Recorder(engine, path, 1 if small else LOOK_EVERY)
+            recorders.callback(recorder.close)
+            paths.append(path)
+            return recorder
+
+        with new_engines_watched(recorder_of):
+            yield paths
 
 
 class Looks(NamedTuple):
@@ -99,6 +133,7 @@ class Recorder:
         self._log = LogFile(path, kvoffload, contract_of(engine.config), sizes_of(engine.config))
         self._look_every = look_every
         self._calls = 0
+        self._most_noted = BATCH
         self._noted: list[Noted] = []
         self._writing = threading.Lock()
         self._closing = threading.Event()
@@ -119,12 +154,15 @@ class Recorder:
         if call.error is not None and call.arguments:
             request = engine.requests.get(call.arguments[0])
             live = request is not None and request.phase is not Phase.DONE
+        if call.method in WITH_COLLECTIONS:
+            call = call._replace(arguments=tuple([_kept(argument) for argument in call.arguments]))
         self._noted.append(Noted(call, waiting, live, looks))
-        if len(self._noted) >= MOST_NOTED:
+        if len(self._noted) >= self._most_noted:
             self.flush()
 
     def write_beside(self) -> None:
         """Lines are made and written by a thread of the recorder's own, until it is closed."""
+        self._most_noted = MOST_NOTED
         self._thread = threading.Thread(target=self._write_on, name="kvproof recorder", daemon=True)
         self._thread.start()
 
@@ -146,7 +184,7 @@ class Recorder:
             try:
                 self._log.write(lines)
             except OSError as error:
-                self._stop(error)
+                self._give_up(error)
 
     def close(self) -> None:
         """Write what is noted, and the log's end. Idempotent."""
@@ -157,9 +195,9 @@ class Recorder:
         try:
             self._log.close()
         except OSError as error:
-            self._stop(error)
+            self._give_up(error)
 
-    def _stop(self, error: OSError) -> None:
+    def _give_up(self, error: OSError) -> None:
         """An engine must not fail because its log cannot be written."""
         self.stopped = str(error)
         warnings.warn(f"{self._log.path} is not recorded any more: {error}", RuntimeWarning, stacklevel=3)
@@ -171,7 +209,8 @@ class Recorder:
         if call.error is not None:
             lines = self._refused(noted, call.error)
         else:
-            lines = getattr(self, f"_{call.method}", self._of_request)(noted, *call.arguments)
+            lines_of: Callable[..., list[JSON]] = self._LINES.get(call.method, Recorder._of_request)
+            lines = lines_of(self, noted, *call.arguments)
         if lines and noted.looks is not None:
             lines[-1]["seen"] = _seen(noted.looks)
         return lines
@@ -183,6 +222,8 @@ class Recorder:
         crash = not isinstance(error, KVOffloadError | ValueError) or isinstance(error, DoubleFree | UnknownBlock)
         what = f"{type(error).__name__}: {error}"[:500]
         if isinstance(error, UnknownJob):
+            if not 0 <= arguments[0] < self._workers:
+                return []
             return [{"do": {"verb": "forge_report", "worker": arguments[0]}, "refused": what}]
         if not crash and isinstance(error, ValueError | NotBound):
             return []
@@ -326,6 +367,25 @@ class Recorder:
         """When it died nobody has seen: by now."""
         return [{"do": {"verb": verb, "worker": worker}} for verb in ("die", "declare_dead")]
 
+    _LINES: ClassVar[dict[str, Callable[..., list[JSON]]]] = {
+        "submit": _submit,
+        "collect": _collect,
+        "lookup": _lookup,
+        "promote": _promote,
+        "admit": _admit,
+        "grow": _grow,
+        "preempt_under_pressure": _preempt_under_pressure,
+        "launch": _launch,
+        "handle_output": _handle_output,
+        "schedule": _schedule,
+        "reset": _reset,
+        "report": _report,
+        "report_mark": _report_mark,
+        "expire": _expire,
+        "declare_dead": _declare_dead,
+    }
+    """All but those OF_REQUEST."""
+
 
 def contract_of(config: Config) -> Contract:
     """The contract that an engine with this configuration follows."""
@@ -349,6 +409,13 @@ def sizes_of(config: Config) -> JSON:
     }
     optional = {"second_blocks": config.second_blocks, "window": config.window}
     return sizes | {name: value for name, value in optional.items() if value}
+
+
+def _kept(argument: Any) -> Any:
+    """A copy of what somebody else may change."""
+    if isinstance(argument, Mapping):
+        return dict(argument)
+    return tuple(argument) if isinstance(argument, list) else argument
 
 
 def _looks(engine: Engine, *, free: bool) -> Looks:

@@ -1,0 +1,175 @@
+"""`pytest --kvproof-watch`: a team's existing tests, as they are, say more. Every engine that a test makes is recorded,
+and when the test is over its log must be one that the contract explains, whatever the test itself asserts.
+
+A log that is not explained fails the test with what `kvproof validate` says, and is kept beside that:
+
+    .kvproof/logs/3fa09c/engine.log      the log, for kvproof validate
+    .kvproof/logs/3fa09c/report.txt      what validate said
+    .kvproof/logs/3fa09c/verdict.json    the same for machines
+
+The id is that of the test and of the engine in it, so that a run replaces what the one before it has left.
+"""
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Generator
+from contextlib import ExitStack
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kvproof.engines import validate
+from kvproof.job import Job
+from kvproof.log.lines import Lines
+from kvproof.report.json_report import SCHEMA
+from kvproof.trace import store
+from kvproof.verdict import Result, Verdict
+
+LOG_FILE = "engine.log"
+UNWATCHED = "kvproof_unwatched"
+PROPERTY = "kvproof-watch"
+"""Under this name a test's report says what was watched in it, also from a worker of xdist."""
+
+_Watch = pytest.StashKey["Watch"]()
+
+
+class Watch:
+    """What is recorded of one test. Close it when the test's fixtures are gone."""
+
+    def __init__(self) -> None:
+        from kvproof.targets.kvoffload_recorder import engines_recorded  # only now: few tests need an engine
+
+        self._open = ExitStack()
+        folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="kvproof-watch-")))
+        self._recording = self._open.enter_context(ExitStack())
+        self.logs = self._recording.enter_context(engines_recorded(folder))
+
+    def stop(self) -> list[Path]:
+        """The logs, whole. What engines do from now on is not recorded."""
+        self._recording.close()
+        return self.logs
+
+    def close(self) -> None:
+        self._open.close()
+
+
+class WatchedTests:
+    """The plugin. counts: what was watched, over all tests and workers."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.root = store.default_root(config.rootpath).parent / "logs"
+        self.counts = Counter[str]()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if item.get_closest_marker(UNWATCHED) is None:
+            item.stash[_Watch] = Watch()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """A test that fails by itself does, and its report says what its log says too."""
+        watch = item.stash.get(_Watch, None)
+        if watch is None:
+            return (yield)
+        try:
+            result = yield
+        except BaseException:
+            for said in self._unexplained(item, watch.stop()):
+                item.add_report_section("call", "kvproof", said)
+            raise
+        unexplained = self._unexplained(item, watch.stop())
+        if unexplained:
+            pytest.fail("\n\n".join(unexplained), pytrace=False)
+        return result
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        watch = item.stash.get(_Watch, None)
+        if watch is not None:
+            watch.close()
+            del item.stash[_Watch]
+
+    def _unexplained(self, item: pytest.Item, logs: list[Path]) -> list[str]:
+        """What is to be said of each log that the contract does not explain. It is kept."""
+        counts = Counter[str](tests=bool(logs), engines=len(logs))
+        said: list[str] = []
+        for number, path in enumerate(logs):
+            judged = _judged(path)
+            counts["lines"] += judged.result.counts.get("commands", 0)
+            kept = self.root / sha256(f"{item.nodeid} {number}".encode()).hexdigest()[:6]
+            if judged.result.verdict is Verdict.REFUTED:
+                said.append(_kept(kept, path, judged, item.nodeid))
+                continue
+            if kept.is_dir():
+                _removed(kept)
+            if judged.result.verdict is not Verdict.PASSED:
+                counts["engines that could not be judged"] += 1
+                item.add_report_section("call", "kvproof", f"not judged: {judged.result.detail}")
+        item.user_properties.append((PROPERTY, dict(counts)))
+        return said
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            for name, counts in report.user_properties:
+                if name == PROPERTY:
+                    self.counts.update(_counts(counts))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        counts = self.counts
+        line = f"kvproof watched {counts['engines']:,} engines in {counts['tests']:,} tests: {counts['lines']:,} lines "
+        line += "of their logs are explained"
+        unjudged = counts["engines that could not be judged"]
+        terminalreporter.write_line(line + (f"; {unjudged:,} engines could not be judged" if unjudged else ""))
+
+
+class Judged(NamedTuple):
+    result: Result
+    engine: str
+
+
+def _judged(path: Path) -> Judged:
+    header = Lines(path).header
+    discipline = header.contract.discipline
+    options = {"log": str(path)}
+    job = Job("validate", header.engine, discipline, "", header.scope, header.contract, options=options)
+    return Judged(validate.run(job, lambda words: None, lambda: False), header.engine)
+
+
+def _kept(folder: Path, log: Path, judged: Judged, test: str) -> str:
+    """Keep a log that was refuted, and what to say of it."""
+    result = judged.result
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / LOG_FILE
+    shutil.copyfile(log, path)
+    shown = store.shown(path)
+    text = f"REFUTED {result.detail}\nKept: {shown}. Again: kvproof validate {shown}"
+    (folder / store.REPORT_FILE).write_text(text + "\n", encoding="utf-8")
+    about = {
+        "schema": SCHEMA,
+        "verdict": str(result.verdict),
+        "property": result.property,
+        "engine": judged.engine,
+        "discipline": result.discipline,
+        "test": test,
+        "explained": result.counts["commands"],
+        "log": LOG_FILE,
+    }
+    (folder / store.VERDICT_FILE).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return text
+
+
+def _removed(folder: Path) -> None:
+    """What the same test left when it was last refuted; nothing else that may be there."""
+    for name in (LOG_FILE, store.REPORT_FILE, store.VERDICT_FILE):
+        (folder / name).unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _counts(said: object) -> dict[str, int]:
+    assert isinstance(said, dict)
+    return {str(name): int(count) for name, count in said.items()}

@@ -1,0 +1,75 @@
+"""`pytest --kvproof-watch`: tests that assert nothing about it turn red when the engine breaks the contract."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.bugs.bank import BANK
+from tests.bugs.planting import plant
+from tests.desk.test_pytest_plugin import ran
+
+TESTS = """
+import pytest
+from kvoffload.config import Config
+from kvoffload.devices.ledger import Ledger
+from kvoffload.engine import Engine
+from kvoffload.runtime import Runtime
+
+
+@pytest.fixture
+def serving():
+    engine = Engine.create(Config("pinning", 4, 4))
+    return Runtime(engine, Ledger.create(1, 4, 4, gated=True))
+
+
+def reset_under_a_store(serving):
+    serving.engine.submit(0, (1, 2), (1, 2))
+    serving.step()
+    serving.engine.reset("invalidate", "preempt")
+    serving.engine.abort(0)
+
+
+def test_a_reset_does_not_raise(serving):
+    reset_under_a_store(serving)
+
+
+@pytest.mark.kvproof_unwatched
+def test_the_same_alone(serving):
+    reset_under_a_store(serving)
+
+
+def test_no_engine():
+    pass
+"""
+
+
+def test_a_bug_that_no_test_asserts_about_turns_one_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test_engine.py").write_text(TESTS)
+    kept = tmp_path / ".kvproof" / "logs"
+    sound = ran(tmp_path, "--kvproof-watch")
+    assert "3 passed" in sound.stdout
+    assert "kvproof watched 1 engines in 1 tests: 4 lines of their logs are explained" in sound.stdout
+    assert not kept.exists()
+
+    (bug,) = [bug for bug in BANK if bug.id == "reset-true-too-early"]
+    paths = [str(plant(bug, tmp_path / "planted")), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
+        alone = ran(tmp_path)
+        watched = ran(tmp_path, "--kvproof-watch", "-n", "2")
+    assert "3 passed" in alone.stdout
+    assert "kvproof watched" not in alone.stdout
+    assert "1 failed, 2 passed" in watched.stdout
+    assert "FAILED test_engine.py::test_a_reset_does_not_raise" in watched.stdout
+    assert "REFUTED true-reset-serves-nothing-old   line 4, after 2 that are explained" in watched.stdout
+    (folder,) = kept.iterdir()
+    assert {path.name for path in folder.iterdir()} == {"engine.log", "report.txt", "verdict.json"}
+    assert f"Again: kvproof validate .kvproof/logs/{folder.name}/engine.log" in (folder / "report.txt").read_text()
+    verdict = json.loads((folder / "verdict.json").read_text())
+    assert (verdict["property"], verdict["explained"]) == ("true-reset-serves-nothing-old", 2)
+    assert verdict["test"] == "test_engine.py::test_a_reset_does_not_raise"
+
+    ran(tmp_path, "--kvproof-watch")
+    assert not folder.exists()
