@@ -94,6 +94,14 @@ def test_the_nearest_allowed_command_is_told_with_what_differs(tmp_path: Path) -
     assert "Nearest: report w0 job 0 (argument 2 is 3 in the log, and could be 0)." in text
 
 
+def test_of_a_reset_the_other_answer_is_nearest(tmp_path: Path) -> None:
+    changed = lines()
+    changed[4]["answered"] = True
+    follower, stuck, explained = followed(written(tmp_path, changed))
+    assert stuck is not None
+    assert "Nearest: the same, answered False (answered is True in the log)." in told(follower, stuck, explained)
+
+
 def test_where_every_run_is_recorded_none_is_inferred(tmp_path: Path) -> None:
     _, stuck, explained = followed(written(tmp_path, lines(), {**HEADER, "runs": "recorded"}))
     assert stuck is not None

@@ -30,6 +30,7 @@ VERBS: Mapping[str, Verb] = {
     "replay": Verb("replay", "judge a saved trace again, by this version's machine"),
     "show": Verb("show", "tell a saved trace step by step: a table, a page (--html) or a diagram (--mermaid)"),
     "validate": Verb("validate", "follow a log of a running engine, as far as the contract explains it"),
+    "watch": Verb("watch", "the same while the log is written: until it ends, or Ctrl-C"),
     "shrink": Verb("shrink", "make a saved trace smaller while it fails in the same way"),
     "demo": Verb("demo", "write an engine with one planted bug, for the tutorial"),
     "bisect": Verb("bisect", "which commit of the target's repository has brought a failure in"),

@@ -16,11 +16,17 @@ from kvproof.verdict import Verdict
 
 
 def run(arguments: Sequence[str]) -> int:
-    parser = Parser(
+    return judged(
         "validate",
         "Follow a log of a running engine through the reference machine, as far as the contract explains it "
         "(docs/reference/logs.md has the format).",
+        arguments,
     )
+
+
+def judged(verb: str, about: str, arguments: Sequence[str], *, follow: bool = False) -> int:
+    """What validate and watch have in common. follow: the log is still written."""
+    parser = Parser(verb, about)
     parser.add_argument("log", metavar="LOG", help="a file of JSON lines")
     parser.add_argument("--budget", metavar="TIME", type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
     parsed = parser.read(arguments)
@@ -29,12 +35,12 @@ def run(arguments: Sequence[str]) -> int:
     except BadLog as error:
         raise BadUsage(str(error)) from None
     job = Job("validate", header.engine, header.contract.discipline, "", header.scope, header.contract,
-              options={"log": parsed.log})  # fmt: skip
+              options={"log": parsed.log, "follow": follow})  # fmt: skip
     outcome = run_one(job, parsed.budget)
     (result,) = outcome.results
     if result.verdict is Verdict.ERROR and "\n" not in result.detail:
         raise BadUsage(result.detail)
-    first = f"kvproof {__version__}   validate {parsed.log}   engine {header.engine}   {header.contract.discipline}"
+    first = f"kvproof {__version__}   {verb} {parsed.log}   engine {header.engine}   {header.contract.discipline}"
     if result.verdict is Verdict.REFUTED:
         said, failures = f"REFUTED in {result.seconds:.1f} s.", [f"REFUTED {result.detail}"]
     else:

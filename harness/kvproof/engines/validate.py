@@ -14,9 +14,13 @@ from kvproof.verdict import Result, Verdict
 EVERY = 64
 """After so many lines it is asked whether to go on."""
 
+PAUSE_S = 0.1
+"""How long a log that is followed is left alone where it has no more (seconds)."""
+
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
-    """PASSED if every line is explained, REFUTED at the first that is not, ERROR for a file that is no log."""
+    """PASSED if every line is explained, REFUTED at the first that is not, ERROR for a file that is no log. With the
+    option `follow` the log is waited for where it has no more: until its own end, or UNDETERMINED when it is cut."""
     started = time.monotonic()
     path = Path(str(job.options["log"]))
     explained = 0
@@ -25,8 +29,13 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     def counts() -> dict[str, int]:
         return {"commands": explained, "inferred_runs": follower.inferred if follower is not None else 0}
 
+    def wait() -> bool:
+        progress(f"{explained:,} lines explained, waiting for more")
+        time.sleep(PAUSE_S)
+        return not cut()
+
     try:
-        lines = Lines(path)
+        lines = Lines(path, wait if job.options.get("follow") else None)
         follower = Follower(str(path), lines.header, lines.failures())
         for entry in lines:
             stuck = follower.take(entry)
@@ -39,6 +48,10 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
                     detail = f"cut short after {explained:,} lines"
                     seconds = time.monotonic() - started
                     return job.result(Verdict.UNDETERMINED, seconds, detail=detail, counts=counts())
+        if lines.wait is not None and not lines.ended:
+            detail = f"all {explained:,} lines so far are explained; the log has not ended"
+            seconds = time.monotonic() - started
+            return job.result(Verdict.UNDETERMINED, seconds, detail=detail, counts=counts())
     except BadLog as error:
         return job.result(Verdict.ERROR, time.monotonic() - started, detail=str(error), counts=counts())
     inferred = f", {follower.inferred:,} runs inferred" if follower.inferred else ""

@@ -8,7 +8,7 @@ under the contract no order of them reads or writes what it must not (`kvproof p
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
-from kvmodel import Action, Machine, State
+from kvmodel import Action, Forbidden, Machine, State
 from kvmodel import actions as act
 from kvmodel.request import DONE
 from kvmodel.rules.run import copied
@@ -23,7 +23,7 @@ from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import Explained, compared, explain
 from kvproof.targets.view import View, expected
-from kvproof.targets.wording import command_of
+from kvproof.targets.wording import action_of, command_of
 
 OF_RUNS = ("report_all", "fail_copy", "fail_block")
 """Verbs that say nothing unless a log has every run."""
@@ -39,6 +39,7 @@ class Stuck(NamedTuple):
     """The first line that the contract does not explain.
 
     allowed  commands that would have been legal there; nearest: the one that is most like the logged one, or None
+    otherwise  the same command would have been legal with the other answer
     """
 
     entry: Entry
@@ -46,6 +47,7 @@ class Stuck(NamedTuple):
     divergence: Divergence
     allowed: tuple[Command, ...]
     nearest: Command | None
+    otherwise: bool = False
 
 
 class Follower:
@@ -184,7 +186,17 @@ class Follower:
         allowed = tuple(dict.fromkeys([command_of(action) for action in enabled if not isinstance(action, _FAULTS)]))
         alike = [other for other in allowed if other.verb == command.verb and other != command]
         nearest = max(alike, key=lambda other: _agreement(other, command), default=None)
-        return Stuck(entry, command, divergence, allowed, nearest)
+        return Stuck(entry, command, divergence, allowed, nearest, self._may_answer_otherwise(entry, state, command))
+
+    def _may_answer_otherwise(self, entry: Entry, state: State, command: Command) -> bool:
+        action = action_of(self.machine, state, command)
+        if not isinstance(action, act.Reset) or entry.answered is None:
+            return False
+        try:
+            self.machine.check(state, action._replace(answer=not entry.answered))
+        except Forbidden:
+            return False
+        return True
 
 
 _FAULTS = (

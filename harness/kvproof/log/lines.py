@@ -1,8 +1,9 @@
 """Logs on disk: JSON lines, read one at a time. They come from other people: everything about them is bounded."""
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 from kvmodel import scope as scopes
 from kvmodel.contract import Contract
@@ -44,20 +45,32 @@ Failed = Mapping[tuple[int, int], tuple[int, ...]]
 """By worker and job, the positions of the pairs that it could not copy."""
 
 
-class Lines:
-    """A log in a file. Iterating reads it from the beginning, each time anew. Raises BadLog."""
+Wait = Callable[[], bool]
+"""Waits for more of a file, and says whether to go on."""
 
-    def __init__(self, path: Path) -> None:
+
+class Lines:
+    """A log in a file. Iterating reads it from the beginning, each time anew. Raises BadLog.
+
+    wait   called where the file has no more, of a log that is still written; None: that is its end
+    ended  whether the log's own end was read
+    """
+
+    def __init__(self, path: Path, wait: Wait | None = None) -> None:
         self.path = path
+        self.wait = wait
+        self.ended = False
         self.header = self._header()
 
     def __iter__(self) -> Iterator[Entry]:
-        ended = False
-        for number, record in self._records():
-            if ended:
+        self.ended = False
+        for number, record in self._records(wait=self.wait):
+            if self.ended:
                 self._bad(number, "comes after the end of the log; it is none of its lines")
-            ended = self._is_end(number, record)
-            if number > 1 and not ended:
+            self.ended = self._is_end(number, record)
+            if self.ended and self.wait is not None:
+                return
+            if number > 1 and not self.ended:
                 yield from self._each_job(number, self._entry(number, record))
 
     def failures(self) -> Failed:
@@ -90,13 +103,13 @@ class Lines:
             return self._header_of(number, record)
         raise BadLog(f"log {self.path} is empty; record it again")
 
-    def _records(self, containing: tuple[bytes, ...] = (b"",)) -> Iterator[tuple[int, JSON]]:
+    def _records(self, containing: tuple[bytes, ...] = (b"",), wait: Wait | None = None) -> Iterator[tuple[int, JSON]]:
         if not self.path.is_file():
             raise BadLog(f"log {str(self.path)!r:.200} is no file; name a log of JSON lines")
         try:
             with self.path.open("rb") as file:
                 number = 0
-                while line := file.readline(MAX_LINE + 1):
+                while line := self._line(file, wait):
                     number += 1
                     if len(line) > MAX_LINE:
                         self._bad(number, f"is longer than {MAX_LINE:,} bytes; it is no line of a log")
@@ -106,6 +119,17 @@ class Lines:
                         yield number, self._parsed(number, line)
         except OSError as error:
             raise BadLog(f"log {self.path} cannot be read ({error.strerror}); name a log of JSON lines") from None
+
+    def _line(self, file: BinaryIO, wait: Wait | None) -> bytes:
+        """The next line; none at the end. What is only begun, of a log that is still written, is waited for."""
+        line = file.readline(MAX_LINE + 1)
+        while wait is not None and not line.endswith(b"\n") and len(line) <= MAX_LINE:
+            if os.fstat(file.fileno()).st_size < file.tell():
+                raise BadLog(f"log {self.path} has become shorter while it was read; watch one that is only added to")
+            if not wait():
+                return b""
+            line += file.readline(MAX_LINE + 1 - len(line))
+        return line
 
     def _parsed(self, number: int, line: bytes) -> JSON:
         depth, _ = nesting(line)

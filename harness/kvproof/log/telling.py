@@ -18,22 +18,24 @@ def told(follower: Follower, stuck: Stuck, explained: int) -> str:
     lines = [
         f"{divergence.property}   line {entry.number}, after {explained:,} that are explained",
         divergence.sentence,
-        f"> {entry.number} {_words(follower, stuck.command)}",
+        f"> {entry.number} {_words(follower, stuck.command, named=True)}",
     ]
     for right, seen in zip_longest(divergence.contract_lines, divergence.target_lines, fillvalue="-"):
         lines += [f"      contract  {right}", f"      log       {seen}"]
-    if stuck.nearest is not None:
+    if stuck.otherwise:
+        lines.append(f"Nearest: the same, answered {not entry.answered} (answered is {entry.answered} in the log).")
+    elif stuck.nearest is not None:
         lines.append(f"Nearest: {_words(follower, stuck.nearest)} ({_difference(stuck.command, stuck.nearest)}).")
-    names = [_words(follower, command) for command in stuck.allowed]
+    names = list(dict.fromkeys([_words(follower, command) for command in stuck.allowed]))
     more = f", and {len(names) - MOST_ALLOWED} more" if len(names) > MOST_ALLOWED else ""
     lines.append(f"Allowed here: {', '.join(names[:MOST_ALLOWED]) or 'nothing'}{more}.")
     legend = _legend(follower, "\n".join(lines))
     return "\n".join([*lines, *legend])
 
 
-def _words(follower: Follower, command: Command) -> str:
+def _words(follower: Follower, command: Command, named: bool = False) -> str:
     if command.verb == "submit":
-        return f"submit {request_name(int(command.args[0]))}"
+        return f"submit {request_name(int(command.args[0]))}" if named else "submit another request"
     return describe(command, follower.machine.setting.scope)
 
 
