@@ -96,6 +96,26 @@ def _failed_on_the_last_worker(w: Vocabulary, s: State, p: Parameters, t: State)
     return lambda i, h: pick(i == p.j, all_of(s.job_host(p.j, h), p.fails(h)), s.failed(i, h))
 
 
+def _one_more(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda x: t.stores_marked(x) + one(all_of(x == p.v, no(p.load)))
+
+
+def _for_all_workers(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda x: t.loads_marked(p.v)
+
+
+def _for_both_streams(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda x: pick(all_of(x == p.v, p.until > s.stores_marked(x)), p.until, s.stores_marked(x))
+
+
+def _as_it_comes(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda x: pick(all_of(x == p.v, no(p.load)), p.until, s.stores_marked(x))
+
+
+def _in_table_alone(s: State, p: Parameters) -> Callable[..., Any]:
+    return lambda: all_of(s.copied(p.j, p.v), no(s.reported(p.j, p.v)), no(s.lost(p.j, p.v)))
+
+
 def _kept_for_finders(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
     return lambda h: t.host_refs(h) + p.host_pins(h)
 
@@ -231,6 +251,14 @@ BUGS: tuple[Bug, ...] = (
     Bug("output-publishes-what-left", BOTH, "HandleOutput", without("publishes-eligible"), "cached-on-device"),
     Bug("output-keeps-what-left", BOTH, "HandleOutput", untouched("device_refs", "device_queued"), "device-owned"),
     Bug("output-computes-nothing", BOTH, "HandleOutput", untouched("computed"), "cached-as-it-stands"),
+    # marks
+    Bug("mark-beyond-what-is-copied", BOTH, "HearMark", without("is-true"), "marks-are-true"),
+    Bug("mark-of-jobs-to-come", BOTH, "HearMark", without("issued"), "marks-are-issued"),
+    Bug("mark-covers-one-more", BOTH, "HearMark", changing(stores_marked=_one_more), "marks-are-true"),
+    Bug("mark-of-one-for-all-workers", BOTH, "HearMark", changing(loads_marked=_for_all_workers), "marks-are-true"),
+    Bug("mark-of-loads-for-stores", BOTH, "HearMark", changing(stores_marked=_for_both_streams), "marks-are-true"),
+    Bug("older-mark-takes-back", BOTH, "HearMark", changing(stores_marked=_as_it_comes), "marks-go-on"),
+    Bug("credited-beyond-the-mark", BOTH, "ReportPart", instead("owed", _in_table_alone), "reported-is-marked"),
     # copies that fail
     Bug("failed-store-is-not-noted", BOTH, "RunStore", untouched("failed"), "store-has-written"),
     Bug("failed-load-is-not-noted", BOTH, "RunLoad", untouched("failed"), "load-has-written"),

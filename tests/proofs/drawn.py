@@ -46,10 +46,10 @@ def disagreements(
     discipline: Discipline, drawn: list[Found], alter: Callable[..., Effect] | None = None
 ) -> Counter[str]:
     """What does not agree, by its first words, once the machine has taken the step from each state."""
-    machine = machine_of(discipline)
-    interpreter = Interpreter(machine, alter)
     wrong = Counter[str]()
-    for state, action in drawn:
+    for name, state, action in drawn:
+        machine = machine_of(discipline, name)
+        interpreter = Interpreter(machine, alter)
         tables = interpreter.tables(state)
         wrong.update(f"invariant {text.partition('(')[0]}" for text in interpreter.broken(tables))
         try:

@@ -41,15 +41,17 @@ def vocabulary(setting: Setting) -> Vocabulary:
     prompts = {(number, key) for number, keys in enumerate(setting.prompt_keys) for key in keys}
     return constants(
         setting.contract.discipline,
+        setting.contract.marks,
         lambda k, l: (k, l) in before,  # noqa: E741
         lambda r, k: (r, k) in prompts,
     )
 
 
-def constants(discipline: Discipline, below: Binary, in_prompt: Binary) -> Vocabulary:
+def constants(discipline: Discipline, marks: Term, below: Binary, in_prompt: Binary) -> Vocabulary:
     """The machine's numbers for phases and views, and how keys are ordered."""
     return Vocabulary(
         discipline=discipline,
+        marks=marks,
         none=NONE,
         torn=TORN,
         below=below,
@@ -83,6 +85,8 @@ def entries_of(setting: Setting, machine: MachineState) -> tuple[Mapping[str, En
         _job(job, entries)
     for step in machine.steps:
         _step(setting, step, entries)
+    if setting.contract.marks:
+        _marks(machine, entries)
     _ghosts(machine, entries)
     entries["next_job"][()] = machine.next_job
     universe: Universe = {
@@ -206,6 +210,15 @@ def _step(setting: Setting, step: Any, entries: dict[str, Entries]) -> None:
             if position >= share.start:
                 entries["writes"][step.id, block] = True
                 entries["writer"][step.id, block] = share.request
+
+
+def _marks(machine: MachineState, entries: dict[str, Entries]) -> None:
+    """The least marks that cover all that is reported, as far as it is in the table."""
+    for job in machine.jobs:
+        marks = entries["loads_marked" if job.direction == jobs.LOAD else "stores_marked"]
+        for worker, progress in enumerate(job.progress):
+            if progress == jobs.REPORTED:
+                marks[(worker,)] = job.id + 1
 
 
 def _ghosts(machine: MachineState, entries: dict[str, Entries]) -> None:

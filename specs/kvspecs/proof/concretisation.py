@@ -15,7 +15,7 @@ from kvmodel import Contract, Machine
 from kvmodel import actions as act
 from kvmodel.actions import Action as MachineAction
 from kvmodel.block_pool import Pool
-from kvmodel.contract import Discipline
+from kvmodel.contract import Discipline, Reports
 from kvmodel.launched_step import Share, Step
 from kvmodel.request import DRAINING, WAITING, Pins, Request
 from kvmodel.scope import Scope
@@ -34,7 +34,7 @@ from kvmodel.transfer_job import (
 )
 from kvspecs.proof.action import Parameters
 from kvspecs.proof.finite import FiniteInduction
-from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no
+from kvspecs.proof.logic import Term, all_of, any_of, differ, iff, implies, no
 from kvspecs.proof.state import TABLES, in_share, in_table, keeps_references
 from kvspecs.proof.symbols import PHASES, VIEWS
 
@@ -59,14 +59,21 @@ FIRST, SECOND = 1, 2
 """The two keys that both requests ask for, in this order."""
 
 
-def machine_of(discipline: Discipline) -> Machine:
-    """A machine that has room for what the solver finds. Its engine waits for the first worker alone."""
-    return Machine(Contract(discipline, output_from="first"), SCOPE)
+OF_MARKS = ("HearMark", "LoseMark")
+"""Actions of machines whose workers report marks."""
+
+
+def machine_of(discipline: Discipline, name: str = "") -> Machine:
+    """A machine that has room for what the solver finds, and the action of that name. Its engine waits for the first
+    worker alone."""
+    reports: Reports = "marks" if name in OF_MARKS else "per-job"
+    return Machine(Contract(discipline, output_from="first", reports=reports), SCOPE)
 
 
 def shape(f: FiniteInduction) -> Iterator[Term]:
     """What the machine's states are besides: the solver is asked for states of this shape."""
     w, s, e = f.w, f.before, f.elements
+    yield w.marks == (f.action.name in OF_MARKS)
     for k, other in f.tuples("KK"):
         yield w.below(k, other) == (k.eq(e["K"][FIRST]) and other.eq(e["K"][SECOND]))
     for r, k in f.tuples("RK"):
@@ -182,11 +189,24 @@ def shape_of_choice(f: FiniteInduction) -> Iterator[Term]:
         "RunStore": lambda: iter([implies(p.fails(h), s.job_host(p.j, h)) for h in f.elements["H"]]),
         "RunLoad": lambda: iter([implies(p.fails(h), s.job_host(p.j, h)) for h in f.elements["H"]]),
         "HandleOutput": lambda: iter([p.v == f.elements["W"][0]]),
+        "HearMark": lambda: iter([_covers(f, p.v, p.load, p.until)]),
+        "LoseMark": lambda: iter([any_of(*(_covers(f, p.v, load, s.next_job()) for load in (False, True)))]),
         "ReportUnowed": lambda: iter(
             [any_of(p.j == s.next_job(), all_of(in_table(f.w, s, p.j), s.reported(p.j, p.v)))]
         ),
     }
     return choices.get(f.action.name, lambda: iter(()))()
+
+
+def _covers(f: FiniteInduction, v: Term, load: Term, until: Term) -> Term:
+    """Such a mark would report something."""
+    s = f.before
+    return any_of(
+        *(
+            all_of(in_table(f.w, s, j), iff(s.is_load(j), load), j < until, s.copied(j, v), no(s.reported(j, v)))
+            for j in f.elements["J"]
+        )
+    )
 
 
 def _shape_of_admission(f: FiniteInduction, p: Parameters) -> Iterator[Term]:
@@ -249,8 +269,9 @@ def _shape_of_part(f: FiniteInduction, p: Parameters, r: Term) -> Iterator[Term]
 
 
 class Found(NamedTuple):
-    """What the solver found, on numbers: tables and parameters, and the machine's state and action."""
+    """What the solver found, on numbers: the action of the specification, and the machine's state and action."""
 
+    name: str
     state: MachineState
     action: MachineAction
 
@@ -307,7 +328,7 @@ def _with_pins(f: FiniteInduction, state: MachineState, p: Mapping[str, Any], ac
         requests = list(state.requests)
         requests[p["r"]] = requests[p["r"]]._replace(pins=Pins((), ()))
         state = state._replace(requests=tuple(requests))
-    return Found(state, action)
+    return Found(f.action.name, state, action)
 
 
 Tables = Mapping[str, Mapping[tuple[int, ...], Any]]
@@ -449,6 +470,8 @@ def _action(name: str, t: Tables, p: Mapping[str, Any]) -> MachineAction:
         "RunStore": lambda: _copy(t, p, STORE),
         "RunLoad": lambda: _copy(t, p, LOAD),
         "ReportUnowed": lambda: _unowed(t, p),
+        "HearMark": lambda: act.ReportMark(p["v"], LOAD if p["load"] else STORE, p["until"] - 1),
+        "LoseMark": lambda: act.LoseMark(p["v"], LOAD if _has_copied_load(t, p["v"]) else STORE),
         "LoseReport": lambda: act.LoseReport(p["v"], p["j"]),
         "HandleOutput": lambda: act.HandleOutput(),
         "Reset": lambda: act.Reset(
@@ -457,6 +480,14 @@ def _action(name: str, t: Tables, p: Mapping[str, Any]) -> MachineAction:
         "FreeTwice": lambda: _free_twice(t, p),
     }
     return simple[name]()
+
+
+def _has_copied_load(t: Tables, v: int) -> bool:
+    """The worker has a load to report."""
+    return any(
+        t["view"][(j,)] != len(VIEWS) - 1 and t["is_load"][(j,)] and _progress(t, j, v) == COPIED
+        for j in range(SIZES["J"])
+    )
 
 
 def _chosen(relation: Mapping[tuple[int, ...], bool]) -> list[int]:

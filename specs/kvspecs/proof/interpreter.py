@@ -5,6 +5,7 @@ No solver is asked: the same guards and updates that z3 reasons about compute on
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kvmodel import actions as act
@@ -12,13 +13,15 @@ from kvmodel import policy
 from kvmodel.actions import Action as MachineAction
 from kvmodel.machine import Machine
 from kvmodel.request import DONE, DRAINING, LOADING, WAITING
+from kvmodel.rules.report import credited
+from kvmodel.rules.report_mark import covered
 from kvmodel.rules.reset import answers_true
 from kvmodel.setting import Setting
 from kvmodel.state import State as MachineState
 from kvmodel.state import job_with
 from kvmodel.streams import COMPUTE, oldest_compute, oldest_copy
 from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LIVE, LOAD, LOST, NONE, REPORTED, STORE, Job, intact_pairs
-from kvspecs.proof.abstraction import Abstract, abstract, differences, elements, vocabulary
+from kvspecs.proof.abstraction import Abstract, abstract, counted, differences, elements, vocabulary
 from kvspecs.proof.action import Effect, Parameters
 from kvspecs.proof.actions import ALL
 from kvspecs.proof.invariants import invariants_of
@@ -34,7 +37,7 @@ class NotSpecified(ValueError):
 
 def check_specified(setting: Setting) -> None:
     """Raises NotSpecified for what the specification lacks: depth 2, resets of one tier, blocks at several positions,
-    windows, marks, deadlines, a second host tier, workers that die."""
+    windows, deadlines, a second host tier, workers that die."""
     contract, scope = setting.contract, setting.scope
     if contract.depth > 1:
         raise NotSpecified(f"depth {contract.depth} is not in the specification; it has depth 1")
@@ -50,8 +53,6 @@ def check_specified(setting: Setting) -> None:
         raise NotSpecified("workers that die are not in the specification")
     if scope.second_blocks:
         raise NotSpecified("a second host tier is not in the specification")
-    if contract.marks:
-        raise NotSpecified("reports of marks are not in the specification; it has reports of single jobs")
 
 
 class Occurrence(NamedTuple):
@@ -70,10 +71,29 @@ def _map(pairs: Mapping[Any, Any], default: Any = -1) -> Callable[..., Any]:
     return lambda *element: pairs.get(element[0] if len(element) == 1 else element, default)
 
 
-def occurrence(setting: Setting, before: MachineState, action: MachineAction, after: MachineState) -> Occurrence:
-    """Which action of the specification a transition of the machine is, and what was chosen in it."""
-    name = type(action).__name__
-    return _READERS[name](setting, before, action, after)
+def occurrences(
+    setting: Setting, before: MachineState, action: MachineAction, after: MachineState
+) -> tuple[Occurrence, ...]:
+    """Which actions of the specification a transition of the machine is, and what was chosen in each: one; of a mark,
+    that it is heard, and then one for each job that it covers."""
+    if isinstance(action, act.ReportMark):
+        return _mark(setting, before, action)
+    return (_READERS[type(action).__name__](setting, before, action, after),)
+
+
+def _mark(setting: Setting, before: MachineState, action: act.ReportMark) -> tuple[Occurrence, ...]:
+    worker, stream, mark = action
+    found = [Occurrence("HearMark", {"v": worker, "load": stream == LOAD, "until": mark + 1})]
+    for job in covered(before, worker, stream, mark):
+        then = credited(setting, before, job, worker)
+        found.append(_report(setting, before, act.Report(worker, job.id), then))
+        before = then
+    return tuple(found)
+
+
+def _heard_again(setting: Setting, before: MachineState, action: act.RepeatMark, after: MachineState) -> Occurrence:
+    """An earlier mark: one that covers nothing which is still to be reported."""
+    return Occurrence("HearMark", {"v": action.worker, "load": action.stream == LOAD, "until": 0})
 
 
 def _simple(name: str) -> Callable[..., Occurrence]:
@@ -322,6 +342,8 @@ _READERS: Mapping[str, Callable[..., Occurrence]] = {
     "LoseReport": _lose,
     "ForgeReport": _unowed,
     "FreeTwice": _free_twice,
+    "RepeatMark": _heard_again,
+    "LoseMark": lambda setting, before, action, after: Occurrence("LoseMark", {"v": action.worker}),
     "FailCopy": _fail_copy,
 }
 """By the name of the machine's action."""
@@ -351,22 +373,29 @@ class Interpreter:
         self, before: MachineState, action: MachineAction, after: MachineState, tables: Abstract, tables_after: Abstract
     ) -> Iterator[str]:
         """Where the transition is none of the specification: guards that do not hold, entries that differ."""
-        name, values = occurrence(self.setting, before, action, after)
-        p = Parameters(values)
-        effect = BY_NAME[name].effect(self.w, tables.state, p)
-        if self._alter is not None:
-            effect = self._alter(name, self.w, tables.state, p, effect)
         universe = _with_made(tables.universe, tables_after.universe)
-        for clause in (*effect.guard, *effect.promises):
-            for chosen in elements(universe, clause.sorts):
-                if not clause.formula(*chosen):
-                    yield f"{name}: guard {clause.name}({', '.join(map(str, chosen))}) does not hold"
-        for number, few in effect.chosen.items():
-            for block in universe[few.of]:
-                if few.size(block) != sum(bool(few.member(x, block)) for x in universe[few.counted]):
-                    yield f"{name}: {number}({block}) is not how many there are"
-        for difference in differences(self.w, effect.after, tables_after):
+        state = tables.state
+        for name, values in occurrences(self.setting, before, action, after):
+            p = Parameters(values)
+            effect = BY_NAME[name].effect(self.w, state, p)
+            if self._alter is not None:
+                effect = self._alter(name, self.w, state, p, effect)
+            yield from _refused(name, effect, universe)
+            state = replace(effect.after, counts=counted(self.w, effect.after, universe))
+        for difference in differences(self.w, state, tables_after):
             yield f"{name}: {difference}"
+
+
+def _refused(name: str, effect: Effect, universe: Mapping[str, Any]) -> Iterator[str]:
+    """Guards and promises that do not hold, and sizes that are wrong."""
+    for clause in (*effect.guard, *effect.promises):
+        for chosen in elements(universe, clause.sorts):
+            if not clause.formula(*chosen):
+                yield f"{name}: guard {clause.name}({', '.join(map(str, chosen))}) does not hold"
+    for number, few in effect.chosen.items():
+        for block in universe[few.of]:
+            if few.size(block) != sum(bool(few.member(x, block)) for x in universe[few.counted]):
+                yield f"{name}: {number}({block}) is not how many there are"
 
 
 def _with_made(before: Mapping[str, tuple[int, ...]], after: Mapping[str, tuple[int, ...]]) -> Mapping[str, Any]:

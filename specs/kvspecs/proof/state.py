@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Annotated, get_type_hints
 
 from kvmodel.contract import Discipline
-from kvspecs.proof.logic import Binary, Term, Ternary, Unary, all_of, any_of, differ, no
+from kvspecs.proof.logic import Binary, Term, Ternary, Unary, all_of, any_of, differ, no, pick
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What never changes: the discipline, the names of phases and views, and how keys are ordered.
+    """What never changes: the discipline, how workers report, the names of phases and views, and how keys are ordered.
 
+    marks      workers report high-water marks, rather than single jobs
     none       no key
     torn       what a failed copy leaves behind. Nothing is assumed of it: it might be anything
     below      below(k, l): the prefix that k stands for is a proper prefix of l's
@@ -26,6 +27,7 @@ class Vocabulary:
     """
 
     discipline: Discipline
+    marks: Term
     none: Term
     torn: Term
     below: Binary
@@ -113,6 +115,8 @@ class State:
     wrote: Annotated[Unary, "D>S", "the last step that was launched to write the block", GHOST]
     read_from: Annotated[Binary, "SD>S", "the step that wrote what this one reads", GHOST]
     stored_from: Annotated[Binary, "JD>S", "the step that wrote what this store reads", GHOST]
+    stores_marked: Annotated[Unary, "W>J", "by its marks, a worker has copied all stores with ids below this", GHOST]
+    loads_marked: Annotated[Unary, "W>J", "by its marks, a worker has copied all loads with ids below this", GHOST]
     laggard: Annotated[Unary, "S>W", "a worker that has yet to run a handled step", GHOST]
     owes: Annotated[Unary, "J>W", "a worker that has yet to report a job", GHOST]
     launches: Annotated[Callable[[], Term], ">Z", "how many launches there were", GHOST]
@@ -180,6 +184,11 @@ def live_load(w: Vocabulary, s: State, j: Term) -> Term:
 def pending(s: State, j: Term, x: Term) -> Term:
     """The worker has yet to run the copies of a launched job, whatever the scheduler thinks of it."""
     return all_of(s.sent(j), no(s.copied(j, x)))
+
+
+def marked(s: State, j: Term, x: Term) -> Term:
+    """The worker has copied the job, as its marks say."""
+    return j < pick(s.is_load(j), s.loads_marked(x), s.stores_marked(x))
 
 
 def computing(s: State, g: Term, x: Term) -> Term:

@@ -38,6 +38,7 @@ class Symbols:
         live, abandoned, forgotten, gone = VIEWS
         return Vocabulary(
             discipline=discipline,
+            marks=z3.Bool("marks"),
             none=self.none,
             torn=z3.Const(f"torn_{key.name()}", key),
             below=z3.Function("below", key, key, z3.BoolSort()),

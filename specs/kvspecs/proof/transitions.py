@@ -68,6 +68,10 @@ def unowed_changes_no_table(w: Vocabulary, p: Parameters, s: State, t: State, j:
     return any_of(owed, same)
 
 
+def marks_go_on(w: Vocabulary, p: Parameters, s: State, t: State, x: Term) -> Term:
+    return all_of(t.stores_marked(x) >= s.stores_marked(x), t.loads_marked(x) >= s.loads_marked(x))
+
+
 def _is_stale(w: Vocabulary, p: Parameters, s: State) -> Term:
     """Nobody wants what the job carries; or the worker was heard before."""
     return any_of(differ(s.view(p.j), w.live), s.reported(p.j, p.v), s.lost(p.j, p.v))
@@ -175,6 +179,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("ids-are-given-once", _IDS, "J", ids_are_given_once),
     Transition("completed-when-all-reported", _AGREE, "JW", completed_when_all_reported, REPORTS),
     Transition("unowed-changes-no-table", _AGREE, "JW", unowed_changes_no_table, REPORTS),
+    Transition("marks-go-on", _AGREE, "W", marks_go_on, ("ReportMark", "RepeatMark")),
     Transition("stale-publishes-nothing", _STALE, "DH", stale_publishes_nothing, REPORTS),
     Transition("stale-releases-its-own", _STALE, "D", stale_releases_its_own, REPORTS),
     Transition("stale-releases-its-own-on-host", _STALE, "H", stale_releases_its_own_on_host, REPORTS),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kvmodel.contract import DISCIPLINES, Discipline
 from kvspecs.proof.bounded import SIZES, Bounded, Path
 from kvspecs.proof.logic import Term, all_of, differ, no
-from kvspecs.proof.state import State, in_share, live_store, pending
+from kvspecs.proof.state import State, in_share, in_table, live_store, marked, pending
 
 TWO_WORKERS: Mapping[str, int] = {**SIZES, "W": 2}
 
@@ -117,6 +117,14 @@ def _computed_after_load(b: Bounded, s: State) -> Term:
     return b.some("DWS", found)
 
 
+def _covered_together(b: Bounded, s: State) -> Term:
+    def found(i: Term, j: Term, x: Term, h: Term, g: Term) -> Term:
+        stores = all_of(i < j, live_store(b.w, s, i), live_store(b.w, s, j), s.job_host(i, h), s.job_host(j, g))
+        return all_of(stores, b.w.marks, marked(s, i, x), marked(s, j, x), no(s.reported(i, x)), no(s.reported(j, x)))
+
+    return b.some("JJWHH", found)
+
+
 WITNESSES: tuple[Witness, ...] = (
     Witness(
         "an abandoned load is copied and not reported while its source is owned again",
@@ -188,6 +196,23 @@ WITNESSES: tuple[Witness, ...] = (
         "what a load failed to bring is computed where it is torn",
         _computed_after_load,
         _path(_IN_FLIGHT, "RunLoad CompleteFailedLoad Wake Launch"),
+    ),
+    Witness(
+        "one mark covers two stores",
+        _covered_together,
+        _path("Submit Admit Launch RunCompute RunStore RunStore HearMark"),
+        sizes={**SIZES, "H": 2, "K": 3},
+    ),
+    Witness(
+        "a store that a mark covers is reported, and another one on its way",
+        lambda b, s: b.some(
+            "JJW",
+            lambda i, j, x: all_of(
+                b.w.marks, s.reported(i, x), in_table(b.w, s, i), live_store(b.w, s, j), pending(s, j, x)
+            ),
+        ),
+        _path("Submit Admit Launch RunCompute RunStore HearMark ReportPart"),
+        sizes={**TWO_WORKERS, "H": 2, "K": 3},
     ),
 )
 

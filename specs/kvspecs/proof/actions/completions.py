@@ -2,7 +2,7 @@
 
 `Report` is written as its cases: a report that is not the last of its job, the last one of a live store, of a live load
 that brought all of its blocks, of one that did not, and of an abandoned job, one of a forgotten job, and one that
-nobody owed.
+nobody owed. `ReportMark` is `HearMark`, and then a report of each job that the mark covers, in the order of their ids.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kvspecs.proof.action import Action, Clause, Effect, Parameters, holds
 from kvspecs.proof.counting import Chosen, Union
-from kvspecs.proof.logic import Term, Unary, all_of, any_of, differ, implies, no, one, pick
+from kvspecs.proof.logic import Term, Unary, all_of, any_of, differ, iff, implies, no, one, pick
 from kvspecs.proof.pools import device, enough, host, released
 from kvspecs.proof.state import (
     State,
@@ -20,17 +20,47 @@ from kvspecs.proof.state import (
     keeps_references,
     live_load,
     live_store,
+    marked,
     written_by_awaited,
 )
 
 
 def _owed(w: Vocabulary, s: State, p: Parameters) -> Clause:
-    """The worker has copied the job, and has not been heard of."""
+    """The worker has copied the job, and has not been heard of. Where it reports marks, all that the scheduler knows of
+    the copies is that a mark covers the job."""
     j, v = p.j, p.v
-    return holds(
-        "owed",
-        all_of(in_table(w, s, j), s.sent(j), s.copied(j, v), no(s.reported(j, v)), no(s.lost(j, v))),
+    copied = pick(w.marks, marked(s, j, v), s.copied(j, v))
+    return holds("owed", all_of(in_table(w, s, j), s.sent(j), copied, no(s.reported(j, v)), no(s.lost(j, v))))
+
+
+def hear_mark(w: Vocabulary, s: State, p: Parameters) -> Effect:
+    """A mark of the worker's stores, or of its loads: all with ids below `until` are copied there. It is monotone: one
+    that is late or repeated changes nothing. The jobs that it covers are reported by it, one by one."""
+    v, load, until = p.v, p.load, p.until
+
+    def later(x: Term, wanted: Term, so_far: Term) -> Term:
+        return pick(all_of(x == v, wanted, until > so_far), until, so_far)
+
+    return Effect(
+        guard=(
+            holds("issued", until <= s.next_job()),
+            Clause(
+                "is-true",
+                "J",
+                lambda i: implies(all_of(in_table(w, s, i), iff(s.is_load(i), load), i < until), s.copied(i, v)),
+            ),
+        ),
+        after=replace(
+            s,
+            stores_marked=lambda x: later(x, no(load), s.stores_marked(x)),
+            loads_marked=lambda x: later(x, load, s.loads_marked(x)),
+        ),
     )
+
+
+def lose_mark(w: Vocabulary, s: State, p: Parameters) -> Effect:
+    """Fault: a mark never comes. The next one says all that it would have said."""
+    return Effect(guard=(), after=s)
 
 
 def _credited(s: State, p: Parameters) -> Callable[[Term, Term], Term]:
@@ -340,6 +370,8 @@ def handle_output(w: Vocabulary, s: State, p: Parameters) -> Effect:
 _REPORT = {"j": "J", "v": "W"}
 
 ACTIONS = (
+    Action("HearMark", ("ReportMark", "RepeatMark"), {"v": "W", "load": "B", "until": "J"}, hear_mark),
+    Action("LoseMark", ("LoseMark",), {"v": "W"}, lose_mark),
     Action("ReportPart", ("Report",), {**_REPORT, "other": "W"}, report_part),
     Action("CompleteStore", ("Report",), {**_REPORT, "publish": "H>B", "at": "H>H"}, complete_store),
     Action("CompleteLoad", ("Report",), {**_REPORT, "publish": "D>B", "at": "D>D"}, complete_load),

@@ -9,6 +9,7 @@ from kvspecs.proof.state import (
     in_table,
     keeps_references,
     live_store,
+    marked,
     pending,
     written_by_awaited,
 )
@@ -37,6 +38,18 @@ def progress(w: Vocabulary, s: State, j: Term, x: Term) -> Term:
 
 def somebody_owes(w: Vocabulary, s: State, j: Term) -> Term:
     return implies(in_table(w, s, j), no(s.reported(j, s.owes(j))))
+
+
+def marks_are_issued(w: Vocabulary, s: State, x: Term) -> Term:
+    return all_of(s.stores_marked(x) <= s.next_job(), s.loads_marked(x) <= s.next_job())
+
+
+def marks_are_true(w: Vocabulary, s: State, j: Term, x: Term) -> Term:
+    return implies(all_of(in_table(w, s, j), marked(s, j, x)), s.copied(j, x))
+
+
+def reported_is_marked(w: Vocabulary, s: State, j: Term, x: Term) -> Term:
+    return implies(all_of(w.marks, in_table(w, s, j), s.reported(j, x)), marked(s, j, x))
 
 
 def work_is_in_table(w: Vocabulary, s: State, j: Term, x: Term) -> Term:
@@ -130,6 +143,9 @@ INVARIANTS = (
     Invariant("issued", "J", issued, "every job has an id that was given out, once", _IDS),
     Invariant("progress", "JW", progress, "launched, then copied, then reported or lost", _AGREE),
     Invariant("somebody-owes", "J", somebody_owes, "a job that all have reported leaves the table", _AGREE),
+    Invariant("marks-are-issued", "W", marks_are_issued, "no mark says anything of jobs to come", _AGREE),
+    Invariant("marks-are-true", "JW", marks_are_true, "what a mark covers is copied, of its stream and worker", _AGREE),
+    Invariant("reported-is-marked", "JW", reported_is_marked, "who reports marks reports by them alone", _AGREE),
     Invariant("work-is-in-table", "JW", work_is_in_table, "a scheduler that forgets hides no copies", _AGREE),
     Invariant("views", "J", views, "what was never launched is a live load; views fit the discipline", _STALE),
     Invariant("threshold", "JJ", threshold, "every forgotten id is below every other (PR 48102)", _STALE, "fencing"),

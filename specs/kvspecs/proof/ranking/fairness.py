@@ -21,10 +21,20 @@ WORKERS_GO_ON = Fairness(
     "A worker that may run the oldest operation of a stream, and goes on being able to, at last runs it.",
     ("RunCompute", "RunStore", "RunLoad"),
 )
+CREDITS = (
+    "ReportPart",
+    "CompleteStore",
+    "CompleteLoad",
+    "CompleteFailedLoad",
+    "CompleteAbandoned",
+    "ReportForgotten",
+)
+"""The cases of a report that somebody owed: the worker is credited with the job."""
+
 REPORTS_ARRIVE = Fairness(
     "reports-arrive",
     "What a worker has copied it at last reports, and the scheduler takes the report; no report of that job is lost.",
-    ("ReportPart", "CompleteStore", "CompleteLoad", "CompleteFailedLoad", "CompleteAbandoned", "ReportForgotten"),
+    ("HearMark", *CREDITS),
 )
 THE_ENGINE_STEPS = Fairness(
     "the-engine-steps",

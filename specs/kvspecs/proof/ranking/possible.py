@@ -15,7 +15,17 @@ from kvspecs.proof.ranking.theorems import (
     RESETS_SUCCEED,
     WORKERS_DRAIN,
 )
-from kvspecs.proof.state import State, Vocabulary, computing, in_table, keeps_references, live_load, live_store, pending
+from kvspecs.proof.state import (
+    State,
+    Vocabulary,
+    computing,
+    in_table,
+    keeps_references,
+    live_load,
+    live_store,
+    marked,
+    pending,
+)
 
 _ACTIONS = {action.name: action for action in ALL}
 
@@ -94,6 +104,11 @@ def _owed_report(c: Situation, j: Term, x: Term) -> tuple[Clause, ...]:
     return (holds("owed", owed(c.w, c.before, j, x)),)
 
 
+def _is_heard(c: Situation, j: Term, x: Term) -> Term:
+    """The report is about the job alone, or a mark covers it: otherwise that mark is to be heard first."""
+    return any_of(no(c.w.marks), marked(c.before, j, x))
+
+
 def _others_have_reported(c: Situation, j: Term, x: Term) -> Term:
     other = c.choose("other to report", j, x)
     return no(all_of(differ(other, x), no(c.before.reported(j, other))))
@@ -101,6 +116,7 @@ def _others_have_reported(c: Situation, j: Term, x: Term) -> Term:
 
 def _reports(c: Situation, j: Term, x: Term, name: str, case: Term, values: Mapping[str, Any]) -> tuple[Clause, ...]:
     guard = guard_of(c, name, {"j": j, "v": x, **values})
+    case = all_of(case, _is_heard(c, j, x))
     return tuple(Clause(f"{name} {clause.name}", clause.sorts, _if(case, clause.formula)) for clause in guard)
 
 
@@ -123,6 +139,8 @@ def _one_of_the_cases(c: Situation, j: Term, x: Term) -> tuple[Clause, ...]:
     ]
     if not w.pins:
         cases += _reports(c, j, x, "ReportForgotten", forgotten, values)
+    mark = guard_of(c, "HearMark", {"v": x, "load": s.is_load(j), "until": j + 1})
+    cases += [Clause(f"HearMark {each.name}", each.sorts, _if(no(_is_heard(c, j, x)), each.formula)) for each in mark]
     return (*cases, holds("a-case", any_of(kept, forgotten)))
 
 

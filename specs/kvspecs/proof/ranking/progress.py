@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kvspecs.proof.action import Clause, holds
-from kvspecs.proof.logic import Term, all_of, any_of, implies, no
-from kvspecs.proof.ranking.fairness import REPORTS_ARRIVE
+from kvspecs.proof.logic import Term, all_of, any_of, iff, implies, no
+from kvspecs.proof.ranking.fairness import CREDITS, REPORTS_ARRIVE
 from kvspecs.proof.ranking.lemma import Lemma, Situation
 from kvspecs.proof.ranking.possible import copying, guard_of, in_flight, launched, owed
 from kvspecs.proof.ranking.theorems import (
@@ -16,7 +16,7 @@ from kvspecs.proof.ranking.theorems import (
     RESETS_SUCCEED,
     WORKERS_DRAIN,
 )
-from kvspecs.proof.state import computing, in_table, keeps_references, pending
+from kvspecs.proof.state import computing, in_table, keeps_references, marked, pending
 
 DRAIN = ("RunCompute", "RunStore", "RunLoad", "HandleOutput", "ReportUnowed", *REPORTS_ARRIVE.actions)
 """What happens in a drain: copies run and are reported, and nothing else is launched."""
@@ -109,6 +109,23 @@ def _no_other_report_is_lost(c: Situation, j: Term, x: Term) -> tuple[Clause, ..
     return (holds("only-its-own-is-lost", implies(c.then.lost(j, x), any_of(c.before.lost(j, x), c.p.j == j))),)
 
 
+def _is_covered(c: Situation, j: Term) -> tuple[Clause, ...]:
+    same_stream = iff(c.before.is_load(j), c.p.load)
+    return (holds("covered", all_of(in_table(c.w, c.before, j), same_stream, j < c.p.until)),)
+
+
+def _mark_is_heard(c: Situation, j: Term) -> tuple[Clause, ...]:
+    return (holds("mark-is-heard", marked(c.then, j, c.p.v)),)
+
+
+def _is_marked(c: Situation, j: Term, x: Term) -> tuple[Clause, ...]:
+    return (holds("marked", all_of(in_table(c.w, c.before, j), marked(c.before, j, x))),)
+
+
+def _stays_marked(c: Situation, j: Term, x: Term) -> tuple[Clause, ...]:
+    return (holds("stays-marked", any_of(no(in_table(c.w, c.then, j)), marked(c.then, j, x))),)
+
+
 def _report_is_done(c: Situation) -> tuple[Clause, ...]:
     t = c.then
     return (holds("report-is-done", any_of(no(in_table(c.w, t, c.p.j)), t.reported(c.p.j, c.p.v))),)
@@ -178,7 +195,9 @@ LEMMAS: tuple[Lemma, ...] = (
     Lemma("stays-launched", JOBS_LEAVE, "J", _is_launched, _stays_launched, _EVERY),
     Lemma("owed-still", JOBS_LEAVE, "JW", _owes, _owes_still, _EVERY),
     Lemma("only-its-own-is-lost", JOBS_LEAVE, "JW", _nothing, _no_other_report_is_lost, _LOSES),
-    Lemma("report-is-done", JOBS_LEAVE, "", _nothing, _report_is_done, REPORTS_ARRIVE.actions),
+    Lemma("mark-is-heard", JOBS_LEAVE, "J", _is_covered, _mark_is_heard, ("HearMark",)),
+    Lemma("stays-marked", JOBS_LEAVE, "JW", _is_marked, _stays_marked, _EVERY),
+    Lemma("report-is-done", JOBS_LEAVE, "", _nothing, _report_is_done, CREDITS),
     Lemma("same-output-is-awaited", LOADS_ARE_LAUNCHED, "J", _is_queued, _same_output_is_awaited, _EVERY),
     Lemma("output-is-handled", LOADS_ARE_LAUNCHED, "", _nothing, _output_is_handled, ("HandleOutput",)),
     Lemma("load-is-launched", LOADS_ARE_LAUNCHED, "J", _is_queued, _load_is_launched, ("Launch",)),

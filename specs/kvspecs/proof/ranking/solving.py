@@ -31,6 +31,8 @@ RELIED_ON = frozenset(
         "work-is-in-table",
         "views",
         "pairs-from-device",
+        "marks-are-issued",
+        "stream-order",
         "queued-is-youngest",
         "awaited-is-last",
         "awaited-job",
