@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -62,12 +64,31 @@ def order(done: subprocess.CompletedProcess[str]) -> list[str]:
     return [line.split()[0].split("::")[1] for line in done.stdout.splitlines() if "::runTest" in line and "%" in line]
 
 
-def test_a_failure_is_kept_tried_first_replayed_and_fixed(tmp_path: Path) -> None:
-    written(tmp_path)
-    first = ran(tmp_path)
+class Failed(NamedTuple):
+    """What a run has said in which a test failed, and the folder in which it ran."""
+
+    first: subprocess.CompletedProcess[str]
+    folder: Path
+
+    def copied(self, folder: Path) -> Path:
+        """The same folder once more, to be changed; answers what is kept of the failure there."""
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        (kept,) = (folder / ".kvproof/failures").iterdir()
+        return kept
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Failed:
+    folder = tmp_path_factory.mktemp("failed")
+    written(folder)
+    return Failed(ran(folder), folder)
+
+
+def test_a_failure_is_kept_tried_first_replayed_and_fixed(failed: Failed, tmp_path: Path) -> None:
+    first = failed.first
     assert first.returncode == 1, first.stdout
     assert order(first) == ["TestSound", "TestEngine"]
-    (kept,) = (tmp_path / ".kvproof/failures").iterdir()
+    kept = failed.copied(tmp_path)
     assert {path.name for path in kept.iterdir()} == {
         "trace.itf.json",
         "report.txt",
@@ -93,10 +114,8 @@ def test_a_failure_is_kept_tried_first_replayed_and_fixed(tmp_path: Path) -> Non
     assert ran(tmp_path, str(kept / "test_repro.py")).returncode == 0
 
 
-def test_a_kept_failure_that_cannot_be_replayed_any_more_is_not_green(tmp_path: Path) -> None:
-    written(tmp_path)
-    ran(tmp_path)
-    (kept,) = (tmp_path / ".kvproof/failures").iterdir()
+def test_a_kept_failure_that_cannot_be_replayed_any_more_is_not_green(failed: Failed, tmp_path: Path) -> None:
+    kept = failed.copied(tmp_path)
     written(tmp_path, defect="pass")
     engine = tmp_path / "engine.py"
     engine.write_text(engine.read_text() + '\nEngine.verbs = frozenset({"submit", "schedule", "run"})\n')
