@@ -6,6 +6,7 @@ forking()             is what the process that is asked does: it has imported wh
 """
 
 import atexit
+import gc
 import json
 import os
 import select
@@ -18,6 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+from kvmodel.contract import DISCIPLINES
+from kvspecs.proof.compilation import compiled
 from tests.bugs.bug import Bug
 from tests.bugs.planting import ROOT, plant
 
@@ -90,6 +93,9 @@ def let_go() -> None:
 def forking() -> None:
     """Fork for each line of standard input, and say of each what status the fork has ended with."""
     import_module(COMMON)
+    for discipline in DISCIPLINES:
+        compiled(discipline)  # which is kept, and which nearly every answer needs
+    gc.freeze()  # a collection in a fork would copy every page of what it inherits
     for line in sys.stdin:
         folder, module, expression, limit = json.loads(line)
         ended, held = os.pipe()

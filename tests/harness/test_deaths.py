@@ -38,7 +38,7 @@ SPINS = "\n            while True: pass"
 
 def found(folder: Path, engine: str, **changes: str) -> Failure:
     """What one engine says of a target that was changed in these places. A verdict other than REFUTED fails."""
-    options = {"commands": 600} if engine == "fuzz" else {}
+    options = {"commands": 100} if engine == "fuzz" else {}
     todo = job(written(folder, **changes), engine, "s1", **options)
     (result,) = run_jobs([todo], costs=[1.0]).results
     assert (result.verdict, result.failure is not None) == (Verdict.REFUTED, True), result.detail

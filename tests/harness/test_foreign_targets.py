@@ -96,7 +96,8 @@ def test_a_target_that_declares_no_resets_of_one_tier_is_given_none(tmp_path: Pa
     target = f"{tmp_path}/{mine(tmp_path)}"
     path = tmp_path / "mine.py"
     path.write_text(path.read_text().replace("disciplines = ", 'tiers = ("all",)\n    disciplines = '))
-    job = Job("conform", target, "pinning", "s1", SCOPES["s1"], Contract("pinning"), options={"modes": "alone"})
+    name, scope = parse_scope("s1,aborts=no,preempts=no")
+    job = Job("conform", target, "pinning", name, scope, Contract("pinning"), options={"modes": "alone"})
     result = conform.run(job, lambda text: None, lambda: False)
     assert result.verdict is Verdict.PROVED
     assert result.detail.startswith(f"{len(MODES) - 2} variants, ")  # neither `tiers` nor `second`
