@@ -28,6 +28,7 @@ class Judged:
     """A watched target, and what is wrong with it so far.
 
     held  whether somebody held a block before the command: a reset that lets go of all may have been refused by it
+    counted  the books as they were last found to add up
     strict  whether a reset that answered False is read strictly
     promised  the age of the weights since the last reset that answered True: older contents are gone, by its word
     """
@@ -35,6 +36,7 @@ class Judged:
     def __init__(self, target: Watched) -> None:
         self.target = target
         self.held = False
+        self.counted: Books | None = None
         self.strict = getattr(target, "reading", "lenient") == "strict"
         self.promised = 0
 
@@ -45,9 +47,10 @@ class Judged:
             with journal.as_one(command):
                 return self._drained(command)
         outcome = carried_out(cast(Any, self.target), command)
-        return outcome, self._judged(command, outcome)
+        return outcome, self.broken(command, outcome)
 
-    def _judged(self, command: Command, outcome: Outcome) -> Divergence | None:
+    def broken(self, command: Command, outcome: Outcome) -> Divergence | None:
+        """What a command that came to this outcome has broken."""
         if isinstance(outcome, Crashed):
             return _crashed(command, outcome)
         if self.target.workers.misreads:
@@ -57,10 +60,19 @@ class Judged:
             return _crashed(command, books)
         assert isinstance(books, Books)
         self._forget_survivors(books)
-        found = _miscounted(command, books) or self._unowned(command, books) or self._mispublished(command, books)
+        found = self._miscounted(books) or self._unowned(command, books) or self._mispublished(command, books)
         if found is None and command.verb == "reset":
             found = self._reset(command, outcome, books)
         self.held = bool(_held(books))
+        return found
+
+    def _miscounted(self, books: Books) -> Divergence | None:
+        """Many commands leave the books as they were."""
+        if books == self.counted:
+            return None
+        found = _miscounted(books)
+        if found is None:
+            self.counted = books
         return found
 
     def _reset(self, command: Command, outcome: Answer | Refused, books: Books) -> Divergence | None:
@@ -120,9 +132,10 @@ class Judged:
         """What the host would serve, and some worker does not hold."""
         age = self.target.workers.age
         for block, prefixes in books.published or ():
+            promised = [prefix * AGES + age for prefix in prefixes]
             for worker, rank in enumerate(self.target.workers.ranks):
                 held = rank.host[block]
-                if held == [prefix * AGES + age for prefix in prefixes]:
+                if held == promised:
                     continue
                 aged = [content // AGES for content in held] == list(prefixes)
                 name = _old(held[0] % AGES, self.promised) if aged else "published-after-all-copied"
@@ -263,7 +276,7 @@ def _misread(misread: Misread, promised: int) -> Divergence:
     )
 
 
-def _miscounted(command: Command, books: Books) -> Divergence | None:
+def _miscounted(books: Books) -> Divergence | None:
     for tier, pool in (("device", books.device), ("host", books.host)):
         found = None if pool is None else _pool(tier, pool)
         if found is not None:

@@ -40,16 +40,17 @@ class Walk(NamedTuple):
     divergence: Divergence | None
 
 
-def walk(open_target: Callable[[], Target], seed: int, fault: str = "") -> Walk:
+def walk(open_target: Callable[[], Target], seed: int, fault: str = "", judging: type[Judged] = Judged) -> Walk:
     """One walk. The same seed gives the same commands, as long as the engine does the same.
 
     fault  a verb of what the target's contract with its environment excludes: the walk has one such command, if it can
+    judging  who gives the commands and judges what came of them
     """
     drawn = random.Random(seed)
     target = started(open_target)
     if isinstance(target, Crashed):
         return Walk((), crashed(None, target))
-    judged, commands = Judged(cast(Watched, target)), list[Command]()
+    judged, commands = judging(cast(Watched, target)), list[Command]()
     try:
         for command in _commands(judged.target, drawn, fault):
             commands.append(command)

@@ -36,7 +36,7 @@ class ConnectorTarget(StepTarget):
         scope = self.scope = setting.scope
         self.workers = Workers(scope.workers, scope.device_blocks + 1, self.host_blocks(setting), TOKENS_PER_BLOCK)
         self.keys: dict[bytes, tuple[int, ...]] = {}
-        self.keyed: dict[int, int] = {}
+        self.naming: dict[int, int] = {}
         self.deferred: set[int] = set()
         self.resets_left = scope.resets
         self.reports = Reports(self, scope.workers)
@@ -158,6 +158,7 @@ class ConnectorTarget(StepTarget):
 
     def submit(self, request: int) -> Outcome:
         self.engine.submit(request)
+        self.naming[request] = 0
         return Answer()
 
     def abort(self, request: int) -> Outcome:
@@ -254,13 +255,16 @@ class ConnectorTarget(StepTarget):
         )
 
     def _name_keys(self) -> None:
-        """Which prefixes the hashes stand for that vLLM has given to blocks since the last call."""
-        for number, request in self.engine.requests.items():
-            known, done = request.block_hashes, self.keyed.get(number, 0)
-            if len(known) == done:
-                continue
+        """Which prefixes the hashes stand for that vLLM has given to blocks since the last call. `naming` has how many
+        are named already, of each request that may still get some."""
+        for number, done in list(self.naming.items()):
+            request = self.engine.requests[number]
+            known = request.block_hashes
             for index in range(done, len(known)):
                 start = index * TOKENS_PER_BLOCK
                 names = self.engine.prefixes[number][start : start + TOKENS_PER_BLOCK]
                 self.keys.setdefault(bytes(known[index]), tuple(names))
-            self.keyed[number] = len(known)
+            if request.is_finished():
+                del self.naming[number]
+            else:
+                self.naming[number] = len(known)
