@@ -447,8 +447,6 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
             if not row.foreign_reason:
                 continue
             reason = row.foreign_reason if row.foreign is None else "held to its obligations instead"
-        if not reason and row.engine == "soak" and selection.scope is not None and selection.scope[1].second_blocks:
-            reason = NO_SECOND
         required = ours and bool(selection.require) and selection.require in row.devices
         if reason and required:
             reason = f"--require {selection.require}: {reason}"
@@ -485,8 +483,6 @@ def _cell(row: Row, selection: Selection, discipline: Discipline, devices: tuple
 
 
 _NOT_ON = "not on --device"
-
-NO_SECOND = "soak drives no second tier"
 
 
 def _devices(row: Row, selection: Selection) -> tuple[tuple[str, ...], str]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from kvproof.cli.flags import Parser, add_selection, selection
 from kvproof.cli.planned import run_planned
-from kvproof.plan import NO_SECOND
 from kvproof.targets.registry import is_ours
 from kvproof.usage import BadUsage
 
@@ -20,10 +19,6 @@ def run(arguments: Sequence[str]) -> int:
     chosen = selection(parsed, ("soak",))
     if chosen.device == "ledger":
         raise BadUsage("soak needs real streams and the ledger device has none; use --device host or cuda")
-    if chosen.scope is not None and chosen.scope[1].second_blocks:
-        raise BadUsage(
-            f"{NO_SECOND}; a scope with second={chosen.scope[1].second_blocks} is for explore, conform and fuzz"
-        )
     if not is_ours(chosen.target):
         raise BadUsage(
             f"soak drives kvoffload's devices, and the target is {chosen.target!r:.100}; use conform or fuzz"

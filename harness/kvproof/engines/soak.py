@@ -40,6 +40,9 @@ REQUESTS: Final = 40
 
 LONGEST_PROMPT: Final = 6
 BLOCK_BYTES: Final = 64
+SMALL_HOST: Final = 3
+"""Host blocks at most (count), where there is a second tier: else little of it is ever asked for."""
+
 PATIENCE: Final = 10_000
 """Rounds of serving after which an engine that is left alone must have come to rest; some 200 is what it takes."""
 
@@ -151,7 +154,8 @@ def _switching_often() -> Iterator[None]:
 
 
 def _setting(chance: random.Random, contract: Contract, episode: int, device: str) -> Setting:
-    """Sizes at random; the modes take turns, so that each has its part of the plan."""
+    """Sizes at random; the modes take turns, so that each has its part of the plan. With reports of single jobs three
+    episodes of four have a second tier."""
     modes = turns(contract)
     for field in ("store_mode", "output_from", "depth", "admission", "reports", "deadline"):
         if getattr(contract, field) != Contract._field_defaults[field]:
@@ -174,15 +178,20 @@ def _setting(chance: random.Random, contract: Contract, episode: int, device: st
         repeats=episode % 3 == 2,
         window=2 if episode % 4 == 1 and modes[episode % len(modes)].depth == 1 else 0,
     )
-    return Setting(
-        modes[episode % len(modes)],
-        validated(scope),
+    mode = modes[episode % len(modes)]
+    setting = Setting(
+        mode,
+        scope,
         layers=chance.choice((2, 3, 4)),
         block_bytes=BLOCK_BYTES,
         delays=None if chance.random() < 0.4 else chance.randrange(1 << 30),
         device=device,
         failing=chance.randrange(1 << 30) if episode % 3 == 1 else None,
     )
+    below = chance.choice((0, 2, 4, 6))
+    if below and not mode.marks:
+        scope = scope._replace(second_blocks=below, host_blocks=min(scope.host_blocks, SMALL_HOST))
+    return setting._replace(scope=validated(scope))
 
 
 def _prompts(chance: random.Random, longest: int) -> tuple[str, ...]:
@@ -260,6 +269,7 @@ class _Client:
         self.workers = setting.scope.workers
         self.marks = setting.contract.marks
         self.expires = setting.contract.expires
+        self.below = bool(setting.scope.second_blocks)
         self.requests = len(setting.scope.prompts)
         self.submitted = 0
         self.changed = True
@@ -352,7 +362,7 @@ class _Client:
         return bool(jobs) and self._do("expire", self.chance.choice(jobs))
 
     def _command(self, phases: Mapping[int, str]) -> None:
-        verb = self.chance.choice((*_OF_A_REQUEST, *_OF_NONE))
+        verb = self.chance.choice((*_OF_A_REQUEST, *_OF_NONE, *(("promote",) if self.below else ())))
         if verb not in _OF_NONE:
             # Those that are loading above all; now and then one that has ended or never was.
             loading = [request for request, phase in phases.items() if phase == "LOADING"]
@@ -374,7 +384,7 @@ class _Client:
         elif self._happens(0.5):
             self._do("forge_report", worker)
         else:
-            self._do("free_twice", self.chance.choice(FREEABLE))
+            self._do("free_twice", self.chance.choice([what for what in FREEABLE if what != "second" or self.below]))
 
     def _lose_report(self) -> None:
         """Of a job that some worker has copied, if there is one. It ends when its deadline has passed."""

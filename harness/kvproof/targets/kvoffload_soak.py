@@ -12,16 +12,16 @@ from kvoffload.config import Config
 from kvoffload.engine import Engine
 from kvoffload.errors import DoubleFree, KVOffloadError, UnknownJob, UnknownRequest
 from kvoffload.ids import NO_BLOCK, Meaning, Survivors, Tiers
-from kvoffload.operations import Content, Operation, Tier, Unreadable
+from kvoffload.operations import Content, Operation, Stream, Tier, Unreadable
 from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
-from kvoffload.step_report import Admitted, Launched, Preempted, StepReport
+from kvoffload.step_report import Admitted, Launched, Preempted, Promoted, StepReport
 from kvoffload.transfer_job import Direction
 from kvproof.targets.command import Command, request_name
 from kvproof.targets.kvoffload_events import nothing, replayed
 from kvproof.targets.kvoffload_marks import COPIES, has_taken_in, repeated
-from kvproof.targets.kvoffload_soak_books import BookedJob, Books
+from kvproof.targets.kvoffload_soak_books import BookedJob, Books, pools_of
 from kvproof.targets.kvoffload_soak_device import open_device
 from kvproof.targets.kvoffload_soak_faults import FailingCopies
 from kvproof.targets.kvoffload_soak_notes import note
@@ -36,6 +36,14 @@ REMEMBERED: Final = 40
 
 KEPT_ENDED: Final = 3
 """How many requests that have ended the engine is left with, so that commands meet some."""
+
+COPIED: Final = {
+    Stream.STORE: "stored",
+    Stream.LOAD: "loaded",
+    Stream.CASCADE: "cascaded",
+    Stream.PROMOTION: "promoted",
+}
+"""How the counts call the blocks that were copied on each stream."""
 
 DEADLINE_S: Final = 1.0
 """The deadline of transfers, where they have one. Nothing here looks at a clock: commands say when it has passed."""
@@ -79,9 +87,10 @@ class KVOffload:
                 events=True,
                 window=scope.window,
                 deadline=DEADLINE_S if contract.expires else None,
+                second_blocks=scope.second_blocks,
             )
         )
-        self._announced = nothing()
+        self._announced = nothing(scope.second_blocks)
         self._device = open_device(setting, self._began, self._failing)
         self._runtime = Runtime(self._engine, self._device)
         self._verbs: Mapping[str, Callable[..., object]] = {
@@ -89,6 +98,7 @@ class KVOffload:
             "preempt": partial(self._leave, self._engine.preempt),
             "abort": partial(self._leave, self._engine.abort),
             "reset": self._reset,
+            "promote": self._promote,
             "lookup": self._engine.lookup,
             "release_lookup": self._engine.release_lookup,
             "admit": self._admit,
@@ -135,7 +145,7 @@ class KVOffload:
 
     def report(self, worker: int, jobs: Sequence[int]) -> None:
         if self._engine.config.reports == "marks":
-            marks = {self._books.jobs[number].stream: number for number in sorted(jobs)}
+            marks = {str(self._books.jobs[number].stream): number for number in sorted(jobs)}
             for stream, mark in marks.items():
                 self._at = self._logged(Command("report_mark", (worker, stream, mark)))
                 deliver = partial(self._runtime.deliver_mark, worker, COPIES[stream], mark)
@@ -148,24 +158,21 @@ class KVOffload:
     def _report(self, worker: int, jobs: Sequence[int], deliver: Callable[[], object]) -> None:
         """Have these jobs reported by `deliver`, and judge what comes of it."""
         batch = [self._books.jobs[number] for number in jobs]
-        caches = ("device", self._engine.device_pool.cache), ("host", self._engine.host_pool.cache)
-        before = [dict(cache.blocks) for _, cache in caches]
+        before = self._cached()
         self._ask(deliver)
         failed = {job.id: self._failing.of(worker, job.id, len(job.pairs)) for job in batch}
         complete = self._books.reported(worker, jobs, failed)
-        for (tier, cache), cached in zip(caches, before, strict=True):
-            of_tier = [job for job in batch if job.store is (tier == "host")]
-            self._books.check_published(
-                tier, cached, cache.blocks, of_tier, [job for job in complete if job in of_tier]
-            )
-        wanted = [job for job in complete if job.view == "LIVE"]
-        self._books.check_withdrawn(self._engine.host_pool.cache.blocks, wanted)
+        for tier, cached in self._cached().items():
+            of_tier = [job for job in batch if job.writes is tier]
+            ended = [job for job in complete if job in of_tier]
+            self._books.check_published(tier, before[tier], cached, of_tier, ended)
+        self._books.check_withdrawn(self._engine, [job for job in complete if job.view == "LIVE"])
         for job in batch:
             blocks = len(job.pairs) - len(failed[job.id])
-            self.counts.update({"copies": blocks, "stored" if job.store else "loaded": blocks})
+            self.counts.update({"copies": blocks, COPIED[job.stream]: blocks})
             self.counts["failed copies"] += len(failed[job.id])
         for job in complete:
-            self.counts[f"{'stores' if job.store else 'loads'}{'' if job.view == 'LIVE' else ' dropped'}"] += 1
+            self.counts[f"{job.stream}s{'' if job.view == 'LIVE' else ' dropped'}"] += 1
         self._reports.extend((worker, number) for number in jobs)
         self._look()
         self._at = None
@@ -233,7 +240,7 @@ class KVOffload:
         self._look()
         self._books.check_stepping(self._engine)
         workers = range(self._scope.workers)
-        for tier, pool in ((Tier.DEVICE, self._engine.device_pool), (Tier.HOST, self._engine.host_pool)):
+        for tier, pool in pools_of(self._engine).items():
             for key, block in pool.cache.blocks.items():
                 for worker in workers:
                     expected = Content(key, self._books.generation)
@@ -283,6 +290,11 @@ class KVOffload:
         self.counts["resets answered False"] += not answer
         return f"answered {answer}"
 
+    def _promote(self, request: int) -> str:
+        job = self._engine.promote(request)
+        self._books.promoted(request, job.id, job.pairs)
+        return f"promotion {job.id}"
+
     def _admit(self, request: int) -> object:
         admission = self._engine.admit(request)
         self._books.admitted(request, admission)
@@ -306,10 +318,10 @@ class KVOffload:
 
     def _has_run(self, worker: int, job: int) -> bool:
         """Asked only about jobs that this worker has not reported."""
-        direction = COPIES[self._books.jobs[job].stream]
         if worker in self._books.jobs[job].lost or job in self._device.copied(worker):
             return True
-        return has_taken_in(self._runtime.workers[worker], direction, job)
+        direction = COPIES.get(self._books.jobs[job].stream)
+        return direction is not None and has_taken_in(self._runtime.workers[worker], direction, job)
 
     def _finish(self, request: int) -> None:
         if self._engine.can_finish(request):
@@ -329,6 +341,8 @@ class KVOffload:
                 case Admitted(request, admission):
                     self._books.admitted(request, admission)
                     self.counts["device hits"] += len(admission.device_blocks)
+                case Promoted(request, number, pairs):
+                    self._books.promoted(request, number, pairs)
                 case Preempted():
                     self.counts["preempted under pressure"] += 1
                 case Launched(plan):
@@ -373,13 +387,13 @@ class KVOffload:
 
     def _expire(self, job: int) -> None:
         """Nothing of it may be published, now or when it is reported late, and what it could not load is withdrawn."""
-        caches = ("device", self._engine.device_pool.cache), ("host", self._engine.host_pool.cache)
-        before = [dict(cache.blocks) for _, cache in caches]
+        before = self._cached()
         self._engine.expire(job)
         wanted = self._books.expired(job)
-        for (tier, cache), cached in zip(caches, before, strict=True):
-            self._books.check_published(tier, cached, cache.blocks, [self._books.jobs[job]], [])
-        self._books.check_withdrawn(self._engine.host_pool.cache.blocks, [self._books.jobs[job]] if wanted else [])
+        expired = [self._books.jobs[job]]
+        for tier, cached in self._cached().items():
+            self._books.check_published(tier, before[tier], cached, expired, [])
+        self._books.check_withdrawn(self._engine, expired if wanted else [])
         self.counts["expired"] += 1
 
     def _forge_report(self, worker: int) -> str:
@@ -401,7 +415,7 @@ class KVOffload:
                 "no-double-free",
                 "the abort of a request that has ended",
             )
-        pool = self._engine.device_pool if what == "device" else self._engine.host_pool
+        pool = pools_of(self._engine)[Tier(what)]
         free = next(pool.free_blocks(), None)
         if free is not None:
             self._must_refuse(lambda: pool.release([free]), DoubleFree, "no-double-free", f"a free {what} block")
@@ -412,6 +426,10 @@ class KVOffload:
         )
 
     # Parts.
+
+    def _cached(self) -> dict[Tier, dict[int, int]]:
+        """What can be hit on each tier now: key -> block."""
+        return {tier: dict(pool.cache.blocks) for tier, pool in pools_of(self._engine).items()}
 
     def _ended(self) -> Sequence[int]:
         return [number for number, request in self._engine.requests.items() if request.phase is Phase.DONE]
@@ -496,13 +514,13 @@ class KVOffload:
 
     def _copied_right(self, job: BookedJob) -> None:
         """It has run everywhere and is LIVE: what did not fail will be published."""
-        tier = Tier.HOST if job.store else Tier.DEVICE
         for worker in range(self._scope.workers):
             failed = self._failing.of(worker, job.id, len(job.pairs))
             for position, (_, block, key) in enumerate(job.pairs):
                 if position not in failed:
                     expected = Content(key, self._books.generation)
-                    self._holds(worker, tier, block, expected, "reads-what-was-written", f"was written by {job} as")
+                    what = f"was written by {job} as"
+                    self._holds(worker, job.writes, block, expected, "reads-what-was-written", what)
 
     def _reads_right(self, worker: int, request: int) -> None:
         running = self._engine.requests[request]

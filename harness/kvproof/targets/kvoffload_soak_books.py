@@ -15,8 +15,8 @@ from kvmodel.tiers import Tiers
 from kvoffload.block_pool import BlockPool
 from kvoffload.engine import Engine
 from kvoffload.ids import NO_BLOCK
-from kvoffload.operations import Content
-from kvoffload.plan import LaunchPlan, PlannedCopy
+from kvoffload.operations import ENDS, Content, Stream, Tier
+from kvoffload.plan import LaunchPlan
 from kvoffload.request import Phase
 from kvoffload.scheduler import Admission
 from kvproof.targets.announced import Announced, Keys
@@ -43,7 +43,7 @@ class BookedJob:
     """
 
     id: int
-    store: bool
+    stream: Stream
     pairs: Pairs
     request: int | None
     launched: bool
@@ -61,21 +61,25 @@ class BookedJob:
     def intact(self) -> Pairs:
         """What it brings over, if it is complete: of a load what precedes the first failure, since the request computes
         all that follows."""
-        if not self.store:
+        if self.stream is Stream.LOAD:
             return self.pairs[: min(self.failed, default=len(self.pairs))]
         return tuple([pair for position, pair in enumerate(self.pairs) if position not in self.failed])
 
     @property
-    def device_blocks(self) -> list[int]:
-        return [pair[0] if self.store else pair[1] for pair in self.pairs]
+    def reads(self) -> Tier:
+        return ENDS[self.stream][0]
 
     @property
-    def host_blocks(self) -> list[int]:
-        return [pair[1] if self.store else pair[0] for pair in self.pairs]
+    def writes(self) -> Tier:
+        return ENDS[self.stream][1]
 
-    @property
-    def stream(self) -> str:
-        return "store" if self.store else "load"
+    def blocks(self, tier: Tier) -> list[int]:
+        """Its blocks of this tier."""
+        return [pair[side] for side, end in enumerate(ENDS[self.stream]) if end is tier for pair in self.pairs]
+
+    def publishes_in(self, tiers: Tiers) -> bool:
+        """Is what it brings over to be found in one of these tiers? The second tier goes with the host."""
+        return tiers == "all" or (tiers == "device") == (self.writes is Tier.DEVICE)
 
     def __str__(self) -> str:
         return f"job {self.id} ({self.view}, a {self.stream})"
@@ -104,12 +108,16 @@ class Books:
         """The engine admits a request, perhaps with a load."""
         self._generation_of[request] = self.generation
         if admission.load is not None:
-            self._issue(BookedJob(admission.load, False, tuple(admission.pairs), request, launched=False))
+            self._issue(BookedJob(admission.load, Stream.LOAD, tuple(admission.pairs), request, launched=False))
+
+    def promoted(self, request: int, number: int, pairs: Pairs) -> None:
+        """The engine promotes for a request that waits."""
+        self._issue(BookedJob(number, Stream.PROMOTION, tuple(pairs), request, launched=False))
 
     def left(self, request: int) -> None:
         """The request was aborted or preempted: if it was loading, its load was dropped."""
         for job in list(self.jobs.values()):
-            if job.request == request and not job.store and job.view == "LIVE":
+            if job.request == request and job.stream is Stream.LOAD and job.view == "LIVE":
                 if job.launched:
                     job.view = "ABANDONED"
                 else:
@@ -119,16 +127,20 @@ class Books:
         """The engine launches a step. `has_run(worker, job)` says which copies have run by now."""
         self._check_fence(plan, has_run)
         self._check_shares(plan)
-        storing = {key for job in self.jobs.values() if job.store and job.view == "LIVE" for _, _, key in job.pairs}
-        for load in plan.load_copies:
-            job = self.jobs.get(load.job)
-            if job is None or job.launched or job.store or job.pairs != load.pairs:
-                raise Violation(
-                    "ids-are-never-reused",
-                    f"A launch carries load {load.job}, which was not queued as such.",
-                    "launch of another load",
-                )
-            job.launched = True
+        to_host = [job for job in self.jobs.values() if job.writes is Tier.HOST and job.view == "LIVE"]
+        storing = {key for job in to_host for _, _, key in job.pairs}
+        for stream, copies in ((Stream.LOAD, plan.load_copies), (Stream.PROMOTION, plan.promotions)):
+            for copy in copies:
+                job = self.jobs.get(copy.job)
+                if job is None or job.launched or job.stream is not stream or job.pairs != copy.pairs:
+                    raise Violation(
+                        "ids-are-never-reused",
+                        f"A launch carries {stream} {copy.job}, which was not queued as such.",
+                        "launch of another load",
+                    )
+                job.launched = True
+        for cascade in plan.cascades:
+            self._issue(BookedJob(cascade.job, Stream.CASCADE, tuple(cascade.pairs), None, launched=True))
         for store in plan.stores:
             for _, destination, key in store.pairs:
                 if key in storing or key in host:
@@ -139,14 +151,14 @@ class Books:
                         "store of a key that is stored",
                     )
                 storing.add(key)
-            self._issue(BookedJob(store.job, True, tuple(store.pairs), None, launched=True))
+            self._issue(BookedJob(store.job, Stream.STORE, tuple(store.pairs), None, launched=True))
 
     def owed(self, worker: int, stream: str, mark: int) -> list[int]:
         """What a mark says that this worker has copied and has not reported."""
         return [
             job.id
             for job in self.jobs.values()
-            if job.launched and job.stream == stream and job.id <= mark and worker not in job.reported
+            if job.launched and str(job.stream) == stream and job.id <= mark and worker not in job.reported
         ]
 
     def reported(self, worker: int, jobs: Sequence[int], failed: Mapping[int, Collection[int]]) -> list[BookedJob]:
@@ -174,8 +186,8 @@ class Books:
         outstanding = [job for job in self.jobs.values() if job.view != "FORGOTTEN"]
         idle = not outstanding and all(request.phase is Phase.DONE for request in engine.requests.values())
         for job in list(self.jobs.values()):
-            if tiers == ("device" if job.store else "host"):
-                continue  # what it carries goes into the other tier
+            if not job.publishes_in(tiers):
+                continue
             if not job.launched:
                 del self.jobs[job.id]
             elif job.view != "FORGOTTEN":
@@ -186,7 +198,8 @@ class Books:
         survivors = [number for number, request in engine.requests.items() if request.table and tiers != "host"]
         causes = [f"{request_name(number)} holds blocks" for number in survivors]
         if self._pins:
-            causes += [f"{job} is in flight" for job in self.jobs.values() if job.view != "FORGOTTEN"]
+            left = [job for job in self.jobs.values() if job.view != "FORGOTTEN"]
+            causes += [f"{job} is in flight" for job in left if tiers != "device" or job.blocks(Tier.DEVICE)]
         elif meaning == "evict":
             causes = []
         if answer is not (not causes):
@@ -199,8 +212,10 @@ class Books:
                 contract=f"the reset answers {not causes}",
                 target=f"it answered {answer}",
             )
-        for tier, pool in (("device", engine.device_pool), ("host", engine.host_pool)):
-            for key, block in pool.cache.blocks.items() if tiers in ("all", tier) else ():
+        for tier, pool in pools_of(engine).items():
+            for key, block in (
+                pool.cache.blocks.items() if tiers == "all" or (tiers == "device") == (tier == "device") else ()
+            ):
                 raise Violation(
                     self.serves_old,
                     f"{tier.capitalize()} block {tier[0]}{block} can still be hit as {self.name(key)} after the reset.",
@@ -213,8 +228,9 @@ class Books:
     def check(self, engine: Engine, announced: Announced) -> None:
         """References against owners, the free queues, the caches and what was announced of them, the pins, and the
         engine's table of transfers."""
-        device, host = self._references(engine)
-        for tier, pool, counts in (("device", engine.device_pool, device), ("host", engine.host_pool, host)):
+        references = self._references(engine)
+        for tier, pool in pools_of(engine).items():
+            counts = references[tier]
             if pool.counts != counts:
                 raise self._miscounted(engine, tier, pool, counts)
             free = list(pool.free_blocks())
@@ -233,7 +249,7 @@ class Books:
                     "cache and blocks disagree",
                     tier,
                 )
-        for tier, pool, told in zip(("device", "host"), (engine.device_pool, engine.host_pool), announced, strict=True):
+        for (tier, pool), told in zip(pools_of(engine).items(), announced, strict=True):
             if told != tuple(sorted(pool.cache.blocks)):
                 raise self._wrongly_announced(tier, pool, told)
         if engine.jobs.keys() != self.jobs.keys():
@@ -272,16 +288,18 @@ class Books:
                     tier,
                 )
 
-    def check_withdrawn(self, host: Cached, wanted: Sequence[BookedJob]) -> None:
-        """These jobs were LIVE and are complete, or have expired: what a load could not read is not offered again by
-        the host block that it is in."""
+    def check_withdrawn(self, engine: Engine, wanted: Sequence[BookedJob]) -> None:
+        """These jobs were LIVE and are complete, or have expired: what a load or a promotion could not read is not
+        offered again by the block that it is in."""
         for job in wanted:
-            for position in sorted(job.failed) if not job.store else ():
+            offered = pools_of(engine)[job.reads].cache.blocks
+            for position in sorted(job.failed) if job.stream in (Stream.LOAD, Stream.PROMOTION) else ():
                 source, _, key = job.pairs[position]
-                if host.get(key) == source:
+                if offered.get(key) == source:
                     raise Violation(
                         "failed-copies-are-never-published",
-                        f"Host block h{source} can still be hit as {self.name(key)}, although {job} failed to read it.",
+                        f"{job.reads.capitalize()} block {job.reads[0]}{source} can still be hit as {self.name(key)}, "
+                        f"although {job} failed to read it.",
                         "unreadable and offered",
                     )
 
@@ -297,7 +315,7 @@ class Books:
                 "has_work",
             )
 
-    def _wrongly_announced(self, tier: str, pool: BlockPool, told: Keys) -> Violation:
+    def _wrongly_announced(self, tier: Tier, pool: BlockPool, told: Keys) -> Violation:
         names = ", ".join([f"{'not ' * (key < 0)}{self.name(abs(key))}" for key in told]) or "nothing"
         found = ", ".join([self.name(key) for key in sorted(pool.cache.blocks)]) or "nothing"
         return Violation(
@@ -332,36 +350,36 @@ class Books:
         self._next_job = job.id + 1
         self.jobs[job.id] = job
 
-    def _holders(self, engine: Engine) -> Iterator[tuple[str, Iterable[int], Iterable[int]]]:
-        """Everybody who owns references, with the device and the host blocks, one entry for each reference."""
+    def _holders(self, engine: Engine) -> Iterator[tuple[str, Tier, Iterable[int]]]:
+        """Everybody who owns references, with the blocks of one tier, each once for each reference."""
         for number, request in engine.requests.items():
             if request.table:
-                yield f"{request_name(number)}'s table", request.held, ()
+                yield f"{request_name(number)}'s table", Tier.DEVICE, request.held
             if request.pins is not None:
-                yield f"{request_name(number)}'s lookup", request.pins.device, request.pins.host
+                yield f"{request_name(number)}'s lookup", Tier.DEVICE, request.pins.device
+                yield f"{request_name(number)}'s lookup", Tier.HOST, request.pins.host
         for step in engine.scheduler.pipeline:
             for number, share in step.shares.items():
                 if share.left:
                     held = [block for block in share.blocks if block != NO_BLOCK]
-                    yield f"step {step.step} for {request_name(number)}", held, ()
+                    yield f"step {step.step} for {request_name(number)}", Tier.DEVICE, held
         for job in self.jobs.values():
-            if job.view != "FORGOTTEN":
-                yield str(job), job.device_blocks if self._pins else (), job.host_blocks
+            for tier in Tier:
+                if job.view != "FORGOTTEN" and (self._pins or tier is not Tier.DEVICE):
+                    yield str(job), tier, job.blocks(tier)
 
-    def _references(self, engine: Engine) -> tuple[list[int], list[int]]:
-        device, host = [0] * engine.device_pool.size, [0] * engine.host_pool.size
-        for _, device_blocks, host_blocks in self._holders(engine):
-            for block in device_blocks:
-                device[block] += 1
-            for block in host_blocks:
-                host[block] += 1
-        return device, host
+    def _references(self, engine: Engine) -> dict[Tier, list[int]]:
+        references = {tier: [0] * pool.size for tier, pool in pools_of(engine).items()}
+        for _, tier, blocks in self._holders(engine):
+            for block in blocks:
+                references[tier][block] += 1
+        return references
 
-    def _miscounted(self, engine: Engine, tier: str, pool: BlockPool, counts: Sequence[int]) -> Violation:
+    def _miscounted(self, engine: Engine, tier: Tier, pool: BlockPool, counts: Sequence[int]) -> Violation:
         block = next(b for b, (has, owned) in enumerate(zip(pool.counts, counts, strict=True)) if has != owned)
         owners: Counter[str] = Counter()
-        for name, device_blocks, host_blocks in self._holders(engine):
-            owners.update([name for held in (device_blocks if tier == "device" else host_blocks) if held == block])
+        for name, held_on, blocks in self._holders(engine):
+            owners.update([name for held in blocks if held_on is tier and held == block])
         named = ", ".join(name if times == 1 else f"{name} {times} times" for name, times in owners.items())
         where = f"{tier[0]}{block} references"
         return Violation(
@@ -410,18 +428,25 @@ class Books:
 
     def _check_fence(self, plan: LaunchPlan, has_run: Callable[[int, int], bool]) -> None:
         """No unfinished copy touches what the launch writes, or writes what it reads; fencing: unless it is flushed."""
-        device_written = {block for share in plan.shares for block, _ in share.writes} | _of(plan.load_copies, 1)
-        device_read = {block for share in plan.shares for block, _ in share.reads} | _of(plan.stores, 0)
-        host_written, host_read = _of(plan.stores, 1), _of(plan.load_copies, 0)
+        reads: dict[Tier, set[int]] = {tier: set() for tier in Tier}
+        writes: dict[Tier, set[int]] = {tier: set() for tier in Tier}
+        for share in plan.shares:
+            reads[Tier.DEVICE].update([block for block, _ in share.reads])
+            writes[Tier.DEVICE].update([block for block, _ in share.writes])
+        for stream, copies in (
+            (Stream.STORE, plan.stores),
+            (Stream.LOAD, plan.load_copies),
+            (Stream.CASCADE, plan.cascades),
+            (Stream.PROMOTION, plan.promotions),
+        ):
+            read, written = ENDS[stream]
+            reads[read].update([pair[0] for copy in copies for pair in copy.pairs])
+            writes[written].update([pair[1] for copy in copies for pair in copy.pairs])
         for job in self.jobs.values():
             if not job.launched or job.id in plan.flush:
                 continue
-            if job.store:
-                clash = device_written.intersection(job.device_blocks)
-                clash |= (host_written | host_read).intersection(job.host_blocks)
-            else:
-                clash = host_written.intersection(job.host_blocks)
-                clash |= (device_written | device_read).intersection(job.device_blocks)
+            clash = writes[job.reads].intersection(job.blocks(job.reads))
+            clash |= (writes[job.writes] | reads[job.writes]).intersection(job.blocks(job.writes))
             if not clash:
                 continue
             late = [w for w in range(self._workers) if w not in job.reported and not has_run(w, job.id)]
@@ -453,5 +478,7 @@ class Books:
                 )
 
 
-def _of(copies: Iterable[PlannedCopy], side: int) -> set[int]:
-    return {pair[side] for copy in copies for pair in copy.pairs}
+def pools_of(engine: Engine) -> dict[Tier, BlockPool]:
+    """The pool of each tier that there is."""
+    pools = {Tier.DEVICE: engine.device_pool, Tier.HOST: engine.host_pool}
+    return {**pools, Tier.SECOND: engine.second_pool} if engine.second_pool.size else pools

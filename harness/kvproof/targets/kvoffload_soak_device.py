@@ -22,6 +22,7 @@ class _Options(TypedDict):
     watchdog: float
     on_run: Callable[[int, Operation], None]
     faults: Callable[[int, Copy], tuple[int, ...]]
+    second_blocks: int
 
 
 def open_device(setting: Setting, began: Callable[[int, Operation], None], failing: FailingCopies) -> Host | Cuda:
@@ -35,6 +36,7 @@ def open_device(setting: Setting, began: Callable[[int, Operation], None], faili
         watchdog=WATCHDOG_S,
         on_run=began,
         faults=failing.faults,
+        second_blocks=scope.second_blocks,
     )
     if setting.device == "cuda":
         from kvoffload.devices.cuda_torch import driver

@@ -4,7 +4,17 @@ from collections.abc import Iterable, Sequence
 
 from kvoffload.plan import LaunchPlan
 from kvoffload.scheduler import Admission, Deferred, LookupResult
-from kvoffload.step_report import Admitted, Event, Grown, Launched, LookupReleased, Preempted, StepReport, Woken
+from kvoffload.step_report import (
+    Admitted,
+    Event,
+    Grown,
+    Launched,
+    LookupReleased,
+    Preempted,
+    Promoted,
+    StepReport,
+    Woken,
+)
 from kvproof.targets.command import request_name
 
 
@@ -39,6 +49,8 @@ def _event(event: Event) -> str:
             return f"grow {request_name(request)}: d{block}"
         case LookupReleased(request):
             return f"release the lookup of {request_name(request)}"
+        case Promoted(request, number, pairs):
+            return f"promotion {number} for {request_name(request)}: {_pairs('s', 'h', pairs)}"
         case Admitted(request, admission):
             return f"admit {request_name(request)}: {_admission(admission)}"
         case Launched(plan):
@@ -64,6 +76,8 @@ def _launch(plan: LaunchPlan) -> str:
         words.append(f"step {plan.step} of {' '.join(request_name(share.request) for share in plan.shares)}")
     words += [f"store {store.job} {_pairs('d', 'h', store.pairs)}" for store in plan.stores]
     words += [f"load {load}" for load in plan.loads]
+    words += [f"cascade {cascade.job} {_pairs('h', 's', cascade.pairs)}" for cascade in plan.cascades]
+    words += [f"promotion {promotion.job}" for promotion in plan.promotions]
     if plan.flush:
         words.append(f"flush {' '.join(map(str, plan.flush))}")
     return f"launch {', '.join(words)}"

@@ -24,6 +24,7 @@ REFUSALS: Final[Mapping[str, tuple[type[Exception], ...]]] = {
     "submit": (WrongPhase,),
     "preempt": _REQUEST_REFUSALS,
     "abort": _REQUEST_REFUSALS,
+    "promote": (*_REQUEST_REFUSALS, OutOfBlocks),
     "lookup": _REQUEST_REFUSALS,
     "release_lookup": _REQUEST_REFUSALS,
     "admit": (*_REQUEST_REFUSALS, OutOfBlocks),

@@ -49,6 +49,7 @@ class Setting(NamedTuple):
         scope, contract = self.scope, self.contract
         return (
             f"{scope.device_blocks} device and {scope.host_blocks} host blocks of {self.layers} layers, "
+            f"{f'{scope.second_blocks} blocks below the host, ' if scope.second_blocks else ''}"
             f"{scope.workers} worker{'' if scope.workers == 1 else 's'}, {contract.store_mode} stores, output from "
             f"{'the first worker' if contract.output_from == 'first' else 'all workers'}, depth {contract.depth}, "
             f"{'partial admission, ' if contract.partial else ''}"
