@@ -79,7 +79,26 @@ class Engine(Watchable):
         return engine
 
     def __reduce__(self) -> tuple[Callable[..., "Engine"], tuple[object, ...]]:
-        return _restored, (type(self), self.config, self.scheduler, self.connector, self.statistics, self.events)
+        return type(self).of_parts, (self.config, self.scheduler, self.connector, self.statistics, self.events)
+
+    @classmethod
+    def of_parts(
+        cls,
+        config: Config,
+        scheduler: Scheduler,
+        connector: TransferConnector,
+        statistics: Statistics,
+        events: list[CacheEvent] | None,
+    ) -> "Engine":
+        """An engine that goes on where another one was, with what that one consisted of."""
+        engine = cls.__new__(cls)
+        engine.config = config
+        engine.scheduler = scheduler
+        engine.connector = connector
+        engine.statistics = statistics
+        engine.events = events
+        engine.watched_by(None)
+        return engine
 
     def bind(self) -> None:
         """Give the connector the device pool. Repeating it changes nothing."""
@@ -457,21 +476,3 @@ class Engine(Watchable):
     def _require_bound(self) -> None:
         if not self.bound:
             raise NotBound("the device pool is not bound to the connector yet")
-
-
-def _restored(
-    cls: type[Engine],
-    config: Config,
-    scheduler: Scheduler,
-    connector: TransferConnector,
-    statistics: Statistics,
-    events: list[CacheEvent] | None,
-) -> Engine:
-    engine = cls.__new__(cls)
-    engine.config = config
-    engine.scheduler = scheduler
-    engine.connector = connector
-    engine.statistics = statistics
-    engine.events = events
-    engine.watched_by(None)
-    return engine

@@ -3,6 +3,7 @@
 A lie is a subclass of the ledger target with one answer falsified.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from kvmodel import Action
@@ -162,13 +163,13 @@ class DoneWhileDraining(Ledger):
 
 
 class SnapshotsWithoutStoring(Ledger):
-    def restore(self, snapshot: bytes) -> None:
+    def restore(self, snapshot: Hashable) -> None:
         super().restore(snapshot)
         self.engine.connector.storing.clear()
 
 
 class SnapshotsWithoutQueue(Ledger):
-    def restore(self, snapshot: bytes) -> None:
+    def restore(self, snapshot: Hashable) -> None:
         super().restore(snapshot)
         self.engine.connector.queued.clear()
 

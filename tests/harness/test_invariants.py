@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kvmodel import Contract, Machine, State
+from kvmodel import Action, Contract, Machine, State
 from kvmodel import actions as act
 from kvmodel.contract import DISCIPLINES, Discipline
 from kvmodel.state import Faults
@@ -17,7 +17,7 @@ from kvproof.search.modes import MODES, Variant, variants
 from kvproof.search.product import Product
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
-from kvproof.targets.explain import Explained
+from kvproof.targets.explain import Accounted
 from kvproof.targets.invariants import Broken, Invariants
 from kvproof.targets.kvoffload import Ledger
 from kvproof.targets.outcome import Crashed
@@ -52,20 +52,18 @@ def test_the_own_state_is_the_machines(mode: str, discipline: Discipline, monkey
     machine = Machine(variant.contract, variant.scope)
     target = Ledger(machine.setting)
     compared = 0
-    explain = product.explain
+    borne_out = product.borne_out
 
-    def comparing(*args: Any) -> Explained | Divergence:
+    def comparing(machine: Machine, command: Command, done: Accounted, view: View, exact: bool) -> Divergence | None:
         nonlocal compared
-        explained = explain(*args)
-        if isinstance(explained, Explained):
-            compared += 1
-            assert comparable(target.own_state(args[4])) == comparable(explained.state), args[2]
-        return explained
+        compared += 1
+        assert comparable(target.own_state(view)) == comparable(done.after), command
+        return borne_out(machine, command, done, view, exact)
 
-    monkeypatch.setattr(product, "explain", comparing)
+    monkeypatch.setattr(product, "borne_out", comparing)
     found = Product(machine, target, composites=True).search(lambda: compared >= 1500, lambda said: None)
     assert found.divergence is None
-    assert compared >= 150
+    assert compared >= 80
 
 
 class Forgetful(Ledger):
@@ -94,6 +92,21 @@ def test_a_step_that_no_view_shows_is_seen_where_it_is_made() -> None:
     assert found.divergence.cause == ("invariant", "reset", "ids-are-never-reused")
     assert found.divergence.rule is act.Reset
     assert len(found.commands) == 6
+
+
+def test_every_step_is_judged_also_where_it_leads_to_what_is_known(monkeypatch: Patch) -> None:
+    machine = Machine(Contract("pinning"), SCOPES["s1"])
+    search = Product(machine, Ledger(machine.setting), composites=False)
+    judged: list[Action] = []
+    of_step = search.invariants.of_step
+
+    def noting(before: State, action: Action, after: State) -> Broken | None:
+        judged.append(action)
+        return of_step(before, action, after)
+
+    monkeypatch.setattr(search.invariants, "of_step", noting)
+    found = search.search(lambda: False, lambda said: None)
+    assert (found.pairs, found.edges, len(judged)) == (206, 531, 531)
 
 
 @pytest.fixture

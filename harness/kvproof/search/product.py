@@ -11,17 +11,18 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, Protocol
 
-from kvmodel import ACTIONS, Machine, State
+from kvmodel import ACTIONS, Action, Machine, State
 from kvproof.search.canonical import canonical_with
+from kvproof.search.nodes import Nodes
 from kvproof.search.phases import Label, pairs_of
 from kvproof.targets import journal
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
-from kvproof.targets.explain import crashed, explain
-from kvproof.targets.guarded import offered, own_state, performed, seen
+from kvproof.targets.explain import Accounted, accounted, borne_out, crashed, explain
+from kvproof.targets.guarded import carried_out, offered, own_state, seen
 from kvproof.targets.invariants import Invariants
 from kvproof.targets.judging import at_start, between
-from kvproof.targets.outcome import Crashed
+from kvproof.targets.outcome import Answer, Crashed
 from kvproof.targets.target import Abstracting, Offering, Snapshotting, Target
 from kvproof.targets.view import View, compared_fields, offers_of
 from kvproof.targets.wording import command_of, reportable
@@ -58,6 +59,25 @@ THEN_ONE_IN = 8
 """And from there on at one pair in so many: to ask them at every pair takes a fifth of the whole search."""
 
 
+class _Open(NamedTuple):
+    """A node whose commands have not been taken. own: the target's own state, if it can give it."""
+
+    number: int
+    state: State
+    snapshot: Hashable
+    own: State | Crashed | None
+
+
+class _Reached(NamedTuple):
+    """Where one command led. actions: that account for it; met: the search has been just here before."""
+
+    actions: tuple[Action, ...]
+    state: State
+    snapshot: Hashable
+    own: State | Crashed | None
+    met: bool
+
+
 class Product:
     """All reachable pairs of one machine and one target, numbered in the order of their discovery.
 
@@ -91,9 +111,11 @@ class Product:
         self.asked = 0
         self.passed_over = 0
         self.taken = dict.fromkeys((kind.__name__ for kind in ACTIONS), 0)
-        self._known: set[tuple[State, Hashable]] = set()
-        self._canonical: dict[State, State] = {}
-        self._open: deque[tuple[int, State, bytes]] = deque()
+        self._nodes = Nodes()
+        self._open: deque[_Open] = deque()
+        self._met: dict[tuple[State, Hashable], State | Crashed | None] = {}
+        self._met_before = self._met
+        self._next_level = 1
 
     @property
     def gives_own_state(self) -> bool:
@@ -124,9 +146,7 @@ class Product:
                 gc.enable()
         view = seen(self.target)
         fields = frozenset[str]() if isinstance(view, Crashed) else compared_fields(self.target, view)
-        return Searched(
-            self.pairs, len(self._canonical), self.edges, finished, commands, divergence, self.taken, fields
-        )
+        return Searched(self.pairs, self._nodes.states, self.edges, finished, commands, divergence, self.taken, fields)
 
     def _search(
         self, cut: Callable[[], bool], progress: Callable[[str], None]
@@ -136,15 +156,17 @@ class Product:
         difference = at_start(machine, target)
         if difference is not None:
             return False, (), difference
-        self._add(start, -1, None)
+        snapshot = target.save()
+        own = self._met[start, snapshot] = self._own_state()
+        self._add(_Reached((), start, snapshot, own, False), -1, None)
         while self._open:
-            number, state, snapshot = self._open.popleft()
+            number, state, snapshot, before = self._open.popleft()
+            self._begin_level(number)
             actions = machine.actions(state)
             self._put_back(number, snapshot)
             difference = between(machine, state, self.via[number], offers_of(actions), offered(target))
             if difference is not None and not self._pass_by(self.path(number), difference):
                 return False, self.path(number), difference
-            before = self._own_state()
             if isinstance(before, Crashed):
                 return False, self.path(number), crashed(self.via[number], before)
             untouched = True
@@ -153,30 +175,80 @@ class Product:
                 if not untouched:
                     self._put_back(number, snapshot)
                 untouched = False
-                outcome, view = performed(target, command)
-                explained = explain(machine, state, command, outcome, view, True)
-                if isinstance(explained, Divergence):
-                    if self._pass_by((*self.path(number), command), explained):
-                        continue
-                    return False, (*self.path(number), command), explained
-                for action in explained.actions:
-                    self.taken[type(action).__name__] += 1
-                if self.phases is not None and len(explained.actions) == 1:
-                    self.phases.update(pairs_of(state, explained.actions[0]))
-                fresh = bool(explained.actions) and self._add(explained.state, number, command)
-                # A step to a known pair is not judged, for speed. What the view shows of it is what the machine did,
-                # which keeps what is true of steps; what no view shows is judged at the first step to the pair alone.
-                if fresh and before is not None and (after := self._own_state(view)) is not None:
-                    difference = self.invariants.judged(before, command, explained.actions, after, self._asks_proofs())
-                    if difference is not None and not self._pass_by((*self.path(number), command), difference):
-                        return False, (*self.path(number), command), difference
+                reached = self._taken(state, command)
+                if isinstance(reached, Divergence):
+                    difference = reached
+                else:
+                    self._count(state, reached.actions)
+                    fresh = not reached.met and self._add(reached, number, command)
+                    difference = None if before is None else self._judged(before, command, reached, fresh)
+                if difference is not None and not self._pass_by((*self.path(number), command), difference):
+                    return False, (*self.path(number), command), difference
             if not number & 127:
                 progress(f"{self.pairs:,} pairs, {self.edges:,} edges")
                 if cut():
                     return False, (), None
         return True, (), None
 
-    def _put_back(self, number: int, snapshot: bytes) -> None:
+    def _begin_level(self, number: int) -> None:
+        """Forget what was met two levels ago, which takes memory: nodes of one level mostly reach the same. Whatever
+        else is met again is looked at again, and found to be a known node."""
+        if number == self._next_level:
+            self._next_level = self.pairs
+            self._met_before, self._met = self._met, {}
+
+    def _taken(self, state: State, command: Command) -> _Reached | Divergence:
+        """Where one command of this state leads. What was met before is not looked at again: what is seen of a target
+        comes of what is in its snapshot, and was compared with the same state of the machine."""
+        machine, target = self.machine, self.target
+        outcome = carried_out(target, command)
+        if isinstance(outcome, Crashed):
+            return crashed(command, outcome)
+        done = accounted(machine, state, command, outcome, True) if isinstance(outcome, Answer) else None
+        snapshot = target.save()
+        if isinstance(done, Accounted) and (met := self._met_again(done.actions, done.after, snapshot)) is not None:
+            return met
+        view = seen(target)
+        if isinstance(view, Crashed):
+            return crashed(command, view)
+        if isinstance(done, Divergence):
+            return done
+        if done is None:
+            explained = explain(machine, state, command, outcome, view, True)
+            if isinstance(explained, Divergence):
+                return explained
+            actions, after = explained
+        else:
+            difference = borne_out(machine, command, done, view, True)
+            if difference is not None:
+                return difference
+            actions, after = done.actions, done.after
+        if (met := self._met_again(actions, after, snapshot)) is not None:
+            return met
+        own = self._met[after, snapshot] = self._own_state(view)
+        return _Reached(actions, after, snapshot, own, False)
+
+    def _met_again(self, actions: tuple[Action, ...], state: State, snapshot: Hashable) -> _Reached | None:
+        """This place, if the search has been there not long ago."""
+        place = (state, snapshot)
+        met = self._met if place in self._met else self._met_before
+        return _Reached(actions, state, snapshot, met[place], True) if place in met else None
+
+    def _count(self, state: State, actions: tuple[Action, ...]) -> None:
+        for action in actions:
+            self.taken[type(action).__name__] += 1
+        if self.phases is not None and len(actions) == 1:
+            self.phases.update(pairs_of(state, actions[0]))
+
+    def _judged(self, before: State, command: Command, reached: _Reached, fresh: bool) -> Divergence | None:
+        """What this step of the target breaks in its own state; and what its own state breaks, where it is new."""
+        if reached.own is None:
+            return None
+        if fresh:
+            return self.invariants.judged(before, command, reached.actions, reached.own, self._asks_proofs())
+        return self.invariants.judged_step(before, command, reached.actions, reached.own)
+
+    def _put_back(self, number: int, snapshot: Hashable) -> None:
         journal.put_back(self.machine.setting, lambda: self.path(number))
         self.target.restore(snapshot)
 
@@ -204,15 +276,12 @@ class Product:
         shown = seen(self.target) if view is None else view
         return shown if isinstance(shown, Crashed) else own_state(self._abstracting, shown)
 
-    def _add(self, state: State, parent: int, command: Command | None) -> bool:
+    def _add(self, reached: _Reached, parent: int, command: Command | None) -> bool:
         """A node, unless it is known. True: it is new."""
-        canonical, renaming = canonical_with(self.machine.setting.contract, state)
-        canonical = self._canonical.setdefault(canonical, canonical)
-        key = (canonical, self.target.control(renaming))
-        if key in self._known:
+        canonical, renaming = canonical_with(self.machine.setting.contract, reached.state)
+        if not self._nodes.add(canonical, self.target.control(renaming)):
             return False
-        self._known.add(key)
-        self._open.append((self.pairs, state, self.target.save()))
+        self._open.append(_Open(self.pairs, reached.state, reached.snapshot, reached.own))
         self.pairs += 1
         self.parent.append(parent)
         self.via.append(command)

@@ -28,6 +28,15 @@ class Explained(NamedTuple):
     state: State
 
 
+class Accounted(NamedTuple):
+    """What a command is said to have done, all of it legal: its actions, and the machine's state before the last of
+    them and after it. Whether what is seen bears that out is another question."""
+
+    actions: tuple[Action, ...]
+    before: State
+    after: State
+
+
 ORDER: dict[type[Action], int] = {
     act.Report: 0,
     act.ReportMark: 0,
@@ -66,12 +75,21 @@ def explain(
     """
     if isinstance(outcome, Crashed):
         return crashed(command, outcome)
-    intended = action_of(machine, state, command)
     if isinstance(outcome, Refused):
-        return _refusal(machine, state, command, intended, outcome, view, exact)
+        return _refusal(machine, state, command, action_of(machine, state, command), outcome, view, exact)
+    done = accounted(machine, state, command, outcome, exact)
+    if isinstance(done, Divergence):
+        return done
+    difference = borne_out(machine, command, done, view, exact)
+    return difference if difference is not None else Explained(done.actions, done.after)
+
+
+def accounted(machine: Machine, state: State, command: Command, outcome: Answer, exact: bool) -> Accounted | Divergence:
+    """What an answer says was done, judged; nothing is looked at for it."""
     odd = _oddity(machine, command, outcome)
     if odd:
         return crashed(command, Crashed(MALFORMED, odd))
+    intended = action_of(machine, state, command)
     if isinstance(intended, ALWAYS_REFUSED):
         return _accepted(command, intended)
     before, after = state, state
@@ -94,9 +112,13 @@ def explain(
         left = decisions.left_undone(machine, before if launched else after, after, taken)
         if left is not None:
             return left
-    last = taken[-1] if taken else None
-    difference = compared(machine, before, command, last, after, view, exact)
-    return difference if difference is not None else Explained(tuple(taken), after)
+    return Accounted(tuple(taken), before, after)
+
+
+def borne_out(machine: Machine, command: Command, done: Accounted, view: View, exact: bool) -> Divergence | None:
+    """What is seen after a command that does not bear out what it is said to have done."""
+    last = done.actions[-1] if done.actions else None
+    return compared(machine, done.before, command, last, done.after, view, exact)
 
 
 def compared(

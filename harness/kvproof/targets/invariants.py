@@ -87,19 +87,31 @@ class Invariants:
     ) -> Divergence | None:
         """What one command of the target breaks in its own state. A command that stands for several actions is judged
         by where it leads. proofs: their invariants are asked too."""
+        difference = self.judged_step(before, command, actions, after)
+        if difference is not None or isinstance(after, Crashed):
+            return difference
+        return _told(asked_of_target(lambda: self.of_state(after, proofs)), command, _only(actions))
+
+    def judged_step(
+        self, before: State, command: Command, actions: Sequence[Action], after: State | Crashed
+    ) -> Divergence | None:
+        """The same, where the state that it leads to was judged before."""
         if isinstance(after, Crashed):
             return crashed(command, after)
-        only = actions[0] if len(actions) == 1 else None
-        reached = after
+        only = _only(actions)
+        if only is None:
+            return None
+        return _told(asked_of_target(lambda: self.of_step(before, only, after)), command, only)
 
-        def asked() -> Broken | None:
-            broken = self.of_step(before, only, reached) if only is not None else None
-            return self.of_state(reached, proofs) if broken is None else broken
 
-        broken = asked_of_target(asked)
-        if isinstance(broken, Crashed):
-            return crashed(command, broken)
-        return None if broken is None else _divergence(broken, command, None if only is None else type(only))
+def _only(actions: Sequence[Action]) -> Action | None:
+    return actions[0] if len(actions) == 1 else None
+
+
+def _told(broken: Broken | Crashed | None, command: Command, only: Action | None) -> Divergence | None:
+    if isinstance(broken, Crashed):
+        return crashed(command, broken)
+    return None if broken is None else _divergence(broken, command, None if only is None else type(only))
 
 
 def _divergence(broken: Broken, command: Command, rule: type[Action] | None) -> Divergence:

@@ -107,7 +107,8 @@ class KVOffload:
 
     def _begin(self) -> None:
         """A new engine on the device; its events begin anew."""
-        self.runtime = Runtime(self.create(replace(config_of(self.setting), events=True)), self.device)
+        self.config = replace(config_of(self.setting), events=True)
+        self.runtime = Runtime(self.create(self.config), self.device)
         self.announced = nothing(self.setting.scope.second_blocks)
 
     def create(self, config: Config) -> Engine:
@@ -489,14 +490,15 @@ class Ledger(KVOffload):
             [tuple([_in_key(held, generation) for held in shard.memory(tier)]) for shard in self.device.shards]
         )
 
-    def save(self) -> bytes:
-        marks = [worker.marks for worker in self.runtime.workers if worker.marks is not None]
-        return kvoffload_snapshots.saved((self.engine, self.device, marks or None, self.announced))
+    def save(self) -> Hashable:
+        assert isinstance(self.device, LedgerDevice)
+        whole = kvoffload_snapshots.Kvoffload(self.config, self.engine, self.device, self._marks(), self.announced)
+        return kvoffload_snapshots.saved(whole)
 
-    def restore(self, snapshot: bytes) -> None:
+    def restore(self, snapshot: Hashable) -> None:
         """Continue from a snapshot that `save` of the same setting has made in this process."""
-        engine, self.device, marks, self.announced = kvoffload_snapshots.restored(snapshot)
-        self.runtime = Runtime(engine, self.device, marks)
+        _, engine, self.device, marks, self.announced = kvoffload_snapshots.restored(self.config, snapshot)
+        self.runtime = Runtime(engine, self.device, marks or None)
 
     def own_state(self, view: View) -> State:
         return kvoffload_state.own_state(self.setting, view, self.engine, self.device, self._marks())

@@ -1,7 +1,7 @@
 """A target: an engine under check, behind an adapter that makes no inferences."""
 
 from collections.abc import Hashable
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from kvmodel import State
 from kvmodel.setting import Setting
@@ -65,9 +65,14 @@ class Offering(Protocol):
 class Snapshotting(Protocol):
     """A target whose whole state can be copied out, put back, and compared: what the product search needs."""
 
-    def save(self) -> bytes: ...
+    def save(self) -> Hashable:
+        """Everything that what it does or shows later can depend on, as a value that the target does not change any
+        more. Equal snapshots are of states between which nothing tells: where one was judged, so was the other."""
+        ...
 
-    def restore(self, snapshot: bytes) -> None: ...
+    def restore(self, snapshot: Any) -> None:
+        """Be again as it was when `save` answered this snapshot."""
+        ...
 
     def control(self, renaming: Renaming) -> Hashable:
         """The whole control state in canonical names: equal if and only if nothing but names differs."""
