@@ -113,7 +113,7 @@ class Product:
         self.taken = dict.fromkeys((kind.__name__ for kind in ACTIONS), 0)
         self._nodes = Nodes()
         self._open: deque[_Open] = deque()
-        self._met: dict[tuple[State, Hashable], State | Crashed | None] = {}
+        self._met: dict[State, list[tuple[Hashable, State | Crashed | None]]] = {}
         self._met_before = self._met
         self._next_level = 1
 
@@ -156,9 +156,7 @@ class Product:
         difference = at_start(machine, target)
         if difference is not None:
             return False, (), difference
-        snapshot = target.save()
-        own = self._met[start, snapshot] = self._own_state()
-        self._add(_Reached((), start, snapshot, own, False), -1, None)
+        self._add(self._come_to((), start, target.save(), seen(target)), -1, None)
         while self._open:
             number, state, snapshot, before = self._open.popleft()
             self._begin_level(number)
@@ -218,21 +216,30 @@ class Product:
             if isinstance(explained, Divergence):
                 return explained
             actions, after = explained
+            if (met := self._met_again(actions, after, snapshot)) is not None:
+                return met
         else:
             difference = borne_out(machine, command, done, view, True)
             if difference is not None:
                 return difference
             actions, after = done.actions, done.after
-        if (met := self._met_again(actions, after, snapshot)) is not None:
-            return met
-        own = self._met[after, snapshot] = self._own_state(view)
-        return _Reached(actions, after, snapshot, own, False)
+        return self._come_to(actions, after, snapshot, view)
 
     def _met_again(self, actions: tuple[Action, ...], state: State, snapshot: Hashable) -> _Reached | None:
         """This place, if the search has been there not long ago."""
-        place = (state, snapshot)
-        met = self._met if place in self._met else self._met_before
-        return _Reached(actions, state, snapshot, met[place], True) if place in met else None
+        for met in (self._met, self._met_before):
+            for there, own in met.get(state, ()):
+                if there == snapshot:
+                    return _Reached(actions, state, snapshot, own, True)
+        return None
+
+    def _come_to(
+        self, actions: tuple[Action, ...], state: State, snapshot: Hashable, view: View | Crashed
+    ) -> _Reached:
+        """This place, met for the first time for a while. view: of the target now."""
+        own = view if isinstance(view, Crashed) else self._own_state(view)
+        self._met.setdefault(state, []).append((snapshot, own))
+        return _Reached(actions, state, snapshot, own, False)
 
     def _count(self, state: State, actions: tuple[Action, ...]) -> None:
         for action in actions:
@@ -269,12 +276,9 @@ class Product:
         ]
         return [*single, Command("schedule"), *batches]
 
-    def _own_state(self, view: View | None = None) -> State | Crashed | None:
-        """The target's own state, if it can give it. view: of the target now, if that is known."""
-        if self._abstracting is None:
-            return None
-        shown = seen(self.target) if view is None else view
-        return shown if isinstance(shown, Crashed) else own_state(self._abstracting, shown)
+    def _own_state(self, view: View) -> State | Crashed | None:
+        """The target's own state, if it can give it. view: of the target now."""
+        return None if self._abstracting is None else own_state(self._abstracting, view)
 
     def _add(self, reached: _Reached, parent: int, command: Command | None) -> bool:
         """A node, unless it is known. True: it is new."""

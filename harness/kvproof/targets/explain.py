@@ -181,6 +181,8 @@ def _actions(
 
 
 def _in_order(actions: list[Action]) -> list[Action]:
+    if len(actions) < 2:
+        return actions
     ranks: list[int] = []
     following = ORDER[act.ReleaseLookup]
     for action in reversed(actions):
