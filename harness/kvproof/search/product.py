@@ -233,9 +233,7 @@ class Product:
                     return _Reached(actions, state, snapshot, own, True)
         return None
 
-    def _come_to(
-        self, actions: tuple[Action, ...], state: State, snapshot: Hashable, view: View | Crashed
-    ) -> _Reached:
+    def _come_to(self, actions: tuple[Action, ...], state: State, snapshot: Hashable, view: View | Crashed) -> _Reached:
         """This place, met for the first time for a while. view: of the target now."""
         own = view if isinstance(view, Crashed) else self._own_state(view)
         self._met.setdefault(state, []).append((snapshot, own))
