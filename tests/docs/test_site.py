@@ -12,6 +12,7 @@ import pytest
 from tests.docs.typing_page import ROOT
 
 pytest.importorskip("mkdocs")
+pytestmark = pytest.mark.pages
 
 FLAGS = ("build", "--strict")
 

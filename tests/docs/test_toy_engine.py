@@ -15,6 +15,8 @@ from kvproof.scopes import parse_scope
 from kvproof.verdict import Verdict
 from tests.docs.typing_page import ROOT
 
+pytestmark = pytest.mark.pages
+
 TOY = ROOT / "docs" / "how-to" / "toy_engine"
 BUG = "for _, block, key in job.pairs}"
 MENDED = "for _, block, key in job.pairs if job.wanted}"
