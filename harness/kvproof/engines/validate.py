@@ -9,6 +9,7 @@ from kvproof.log.entry import BadLog
 from kvproof.log.follow import Follower, Stuck
 from kvproof.log.lines import Lines
 from kvproof.log.telling import told
+from kvproof.obligations.logged import Logged
 from kvproof.verdict import Result, Verdict
 
 EVERY = 64
@@ -36,6 +37,8 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
 
     try:
         lines = Lines(path, wait if job.options.get("follow") else None)
+        if lines.header.tokens_per_block:
+            return _obliged(job, lines, started, progress, cut)
         follower = Follower(str(path), lines.header, lines.failures())
         for entry in lines:
             stuck = follower.take(entry)
@@ -57,6 +60,30 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     inferred = f", {follower.inferred:,} runs inferred" if follower.inferred else ""
     detail = f"all {explained:,} lines explained{inferred}"
     return job.result(Verdict.PASSED, time.monotonic() - started, detail=detail, counts=counts())
+
+
+def _obliged(job: Job, lines: Lines, started: float, progress: Progress, cut: Cut) -> Result:
+    """The same of an engine that is held to its obligations alone."""
+    header = lines.header
+    logged = Logged(str(lines.path), header.scope.device_blocks, header.tokens_per_block, header.contract.depth)
+    explained = 0
+
+    def result(verdict: Verdict, detail: str) -> Result:
+        return job.result(verdict, time.monotonic() - started, detail=detail, counts={"commands": explained})
+
+    for number, record in lines.records():
+        broken = logged.take(number, record)
+        if broken is not None:
+            detail = f"{broken.property}   line {number}, after {explained:,} that break nothing\n{broken.sentence}"
+            return dataclasses.replace(result(Verdict.REFUTED, detail), property=broken.property)
+        explained += 1
+        if not explained % EVERY:
+            progress(f"{explained:,} lines break nothing")
+            if cut():
+                return result(Verdict.UNDETERMINED, f"cut short after {explained:,} lines")
+    if lines.wait is not None and not lines.ended:
+        return result(Verdict.UNDETERMINED, f"all {explained:,} lines so far break nothing; the log has not ended")
+    return result(Verdict.PASSED, f"none of {explained:,} lines breaks what every engine owes")
 
 
 def _refuted(job: Job, follower: Follower, stuck: Stuck, explained: int, seconds: float) -> Result:

@@ -25,12 +25,15 @@ class Header(NamedTuple):
     scope   its prompts are empty places, one for each request that may be there at once
     engine  what reports call the engine
     runs    whether the log has every run of an operation: RECORDED or UNRECORDED
+    tokens_per_block  of an engine that goes its own way, and is held to its obligations alone; 0: the log is followed
+                      through the machine
     """
 
     contract: Contract
     scope: Scope
     engine: str
     runs: str
+    tokens_per_block: int = 0
 
 
 class Entry(NamedTuple):

@@ -63,6 +63,11 @@ class Lines:
         self.header = self._header()
 
     def __iter__(self) -> Iterator[Entry]:
+        for number, record in self.records():
+            yield from self._each_job(number, self._entry(number, record))
+
+    def records(self) -> Iterator[tuple[int, JSON]]:
+        """Lines as they are, with their numbers, of a log that is not for the machine."""
         self.ended = False
         for number, record in self._records(wait=self.wait):
             if self.ended:
@@ -71,7 +76,7 @@ class Lines:
             if self.ended and self.wait is not None:
                 return
             if number > 1 and not self.ended:
-                yield from self._each_job(number, self._entry(number, record))
+                yield number, record
 
     def failures(self) -> Failed:
         """Copies that failed, which reports say: an engine learns of it when other operations may have waited for the
@@ -152,7 +157,7 @@ class Lines:
             self._bad(number, 'does not begin with {"kvproof_log": 1, ...}; docs/reference/logs.md says how')
         if schema > SCHEMA:
             self._bad(number, f"has schema {schema}, and this kvproof reads up to {SCHEMA}; upgrade kvproof")
-        self._only(number, record, ("kvproof_log", "contract", "sizes", "engine", "runs"))
+        self._only(number, record, ("kvproof_log", "contract", "sizes", "engine", "runs", "tokens_per_block"))
         sizes = self._record(number, record.get("sizes"), "sizes")
         self._only(number, sizes, (*SIZES, *OPTIONAL_SIZES))
         for name, most in (*SIZES.items(), *OPTIONAL_SIZES.items()):
@@ -185,7 +190,10 @@ class Lines:
         if runs not in (RECORDED, UNRECORDED):
             self._bad(number, f"has runs {runs!r:.40}, and not {RECORDED} or {UNRECORDED}")
         engine = self._text(number, record.get("engine"), "engine")
-        return Header(contract, scope, engine, str(runs))
+        tokens = record.get("tokens_per_block", 0)
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or not 0 <= tokens <= MAX_KEYS:
+            self._bad(number, f"has tokens_per_block {tokens!r:.40}, and not a number up to {MAX_KEYS:,}")
+        return Header(contract, scope, engine, str(runs), tokens)
 
     def _contract(self, number: int, record: JSON) -> Contract:
         fields = dict(self._record(number, record.get("contract"), "contract"))

@@ -7,35 +7,36 @@ from pathlib import Path
 from typing import IO
 
 from kvmodel.contract import Contract
-from kvproof.log.entry import JSON, SCHEMA, UNRECORDED
+from kvproof.log.entry import JSON, SCHEMA
 from kvproof.log.lines import MAX_LINE, MAX_LINES
 
 CLOSED, FULL = "closed", "full"
 """Why a log ends: whoever recorded is done; it has as many lines as are read."""
 
 
+def header(engine: str, contract: Contract, sizes: JSON) -> JSON:
+    """The first line. engine: what reports call it."""
+    modes = {
+        name: value
+        for name, value in contract._asdict().items()
+        if name != "environment" and value != Contract._field_defaults.get(name)
+    }
+    return {"kvproof_log": SCHEMA, "engine": engine, "contract": modes, "sizes": sizes}
+
+
 class LogFile:
-    """A log in a new file, of an engine whose copies nobody can see (runs are unrecorded).
+    """A log in a new file.
 
     ended  no more lines are written: it was closed, or is full
     """
 
-    def __init__(self, path: Path, engine: str, contract: Contract, sizes: JSON, most_lines: int = MAX_LINES) -> None:
-        """Writes the header. Raises OSError, and FileExistsError if the file is there: no log is written over.
-
-        engine  what reports call it; contract, sizes: as the header has them
-        """
+    def __init__(self, path: Path, first: JSON, most_lines: int = MAX_LINES) -> None:
+        """Writes the header. Raises OSError, and FileExistsError if the file is there: no log is written over."""
         self.ended = False
         self.path = path
         self._left = most_lines - 2  # the header, and the end
         self._file: IO[str] = path.open("x", encoding="utf-8")
-        modes = {
-            name: value
-            for name, value in contract._asdict().items()
-            if name != "environment" and value != Contract._field_defaults.get(name)
-        }
-        header: JSON = {"kvproof_log": SCHEMA, "engine": engine, "contract": modes, "sizes": sizes, "runs": UNRECORDED}
-        self._file.write(json.dumps(header) + "\n")
+        self._file.write(json.dumps(first) + "\n")
         self._file.flush()
 
     def write(self, lines: list[JSON]) -> None:

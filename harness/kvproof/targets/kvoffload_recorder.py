@@ -8,9 +8,6 @@ what is not there any more a moment later; a thread of the recorder's makes line
 written down every so many calls.
 """
 
-import threading
-import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -29,23 +26,12 @@ from kvoffload.scheduler import Admission, Deferred, LookupResult
 from kvoffload.step_report import Admitted, Event, Grown, Launched, LookupReleased, Preempted, Promoted, Woken
 from kvoffload.transfer_job import JobState
 from kvoffload.watching import Call, new_engines_watched
-from kvproof.log.entry import JSON
-from kvproof.log.writing import LogFile
+from kvproof.log.entry import JSON, UNRECORDED
+from kvproof.log.noting import Noting
+from kvproof.log.writing import LogFile, header
 
 LOOK_EVERY = 1024
 """After so many calls it is written down what the pools look like (count)."""
-
-PAUSE_S = 0.1
-"""So long noted calls wait at most for their lines to be made, where a thread makes them (seconds)."""
-
-TURN_S = 0.001
-"""So long that thread keeps others of Python waiting at most, but for writing to the file (seconds)."""
-
-BATCH = 256
-"""So many calls are noted before their lines are made (count), where no thread does it."""
-
-MOST_NOTED = 65_536
-"""Calls that may be noted for that thread (count). Whoever makes one more makes the lines itself."""
 
 MOST_ENGINES = 100
 """Engines that are recorded of those that are made in one place (count): each keeps a file open."""
@@ -118,26 +104,19 @@ class Noted(NamedTuple):
     looks: Looks | None
 
 
-class Recorder:
+class Recorder(Noting):
     """A watcher (kvoffload.watching) of one engine, which writes one log. `close` it.
 
     look_every  calls after which it is written down what the pools look like; 1: after each, for tests
-    stopped     why no more is recorded, though nobody closed it: the disk is full, or gone; None: all is well
     """
 
     def __init__(self, engine: Engine, path: Path, look_every: int = LOOK_EVERY) -> None:
         """Begins the file. Raises NotFresh, OSError, and FileExistsError if the file is there."""
         if engine.requests or engine.connector.next_job or engine.scheduler.next_step:
             raise NotFresh("the engine has served before; record it from its beginning")
-        self.stopped: str | None = None
-        self._log = LogFile(path, kvoffload, contract_of(engine.config), sizes_of(engine.config))
+        super().__init__(LogFile(path, header_of(engine.config)))
         self._look_every = look_every
         self._calls = 0
-        self._most_noted = BATCH
-        self._noted: list[Noted] = []
-        self._writing = threading.Lock()
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
         self._awaiting: dict[JobId, set[WorkerRank]] = {}
         self._issued: JobId = 0
         self._workers = engine.config.workers
@@ -156,51 +135,7 @@ class Recorder:
             live = request is not None and request.phase is not Phase.DONE
         if call.method in WITH_COLLECTIONS:
             call = call._replace(arguments=tuple([_kept(argument) for argument in call.arguments]))
-        self._noted.append(Noted(call, waiting, live, looks))
-        if len(self._noted) >= self._most_noted:
-            self.flush()
-
-    def write_beside(self) -> None:
-        """Lines are made and written by a thread of the recorder's own, until it is closed."""
-        self._most_noted = MOST_NOTED
-        self._thread = threading.Thread(target=self._write_on, name="kvproof recorder", daemon=True)
-        self._thread.start()
-
-    def _write_on(self) -> None:
-        while not self._closing.wait(PAUSE_S):
-            self.flush(yielding=True)
-
-    def flush(self, yielding: bool = False) -> None:
-        """Write what is noted. yielding: let other threads of Python go first, every millisecond."""
-        with self._writing:
-            noted, self._noted = self._noted, []
-            lines: list[JSON] = []
-            since = time.monotonic()
-            for one in noted:
-                lines += self._lines(one)
-                if yielding and time.monotonic() - since > TURN_S:
-                    time.sleep(0)
-                    since = time.monotonic()
-            try:
-                self._log.write(lines)
-            except OSError as error:
-                self._give_up(error)
-
-    def close(self) -> None:
-        """Write what is noted, and the log's end. Idempotent."""
-        self._closing.set()
-        if self._thread is not None:
-            self._thread.join()
-        self.flush()
-        try:
-            self._log.close()
-        except OSError as error:
-            self._give_up(error)
-
-    def _give_up(self, error: OSError) -> None:
-        """An engine must not fail because its log cannot be written."""
-        self.stopped = str(error)
-        warnings.warn(f"{self._log.path} is not recorded any more: {error}", RuntimeWarning, stacklevel=3)
+        self.note(Noted(call, waiting, live, looks))
 
     # Lines of a call.
 
@@ -400,15 +335,16 @@ def contract_of(config: Config) -> Contract:
     )
 
 
-def sizes_of(config: Config) -> JSON:
-    """What the header of its log says of its sizes."""
+def header_of(config: Config) -> JSON:
+    """The header of the log of an engine with this configuration."""
     sizes: JSON = {
         "device_blocks": config.device_blocks,
         "host_blocks": config.host_blocks,
         "workers": config.workers,
     }
     optional = {"second_blocks": config.second_blocks, "window": config.window}
-    return sizes | {name: value for name, value in optional.items() if value}
+    sizes |= {name: value for name, value in optional.items() if value}
+    return header(kvoffload, contract_of(config), sizes) | {"runs": UNRECORDED}
 
 
 def _kept(argument: Any) -> Any:
