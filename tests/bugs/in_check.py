@@ -34,7 +34,7 @@ from tests.bugs.bug import Bug, variant_of
 from tests.bugs.interpreter import answer_of, require_planted
 
 LIMIT = 1800.0
-"""Elapsed seconds after which a bug counts as not caught."""
+"""Elapsed seconds after which a bug is given up; nothing is known of it then."""
 CORES = 2
 FOLDER = Path(__file__).parent
 FILE = FOLDER / "in_check.json"
@@ -116,11 +116,8 @@ def own_variant(bug: Bug, job: Job) -> Variant | None:
 
 
 def caught_by(bug: Bug) -> Caught:
-    """What `first_refuted` says in an interpreter of its own."""
-    try:
-        answer = answer_of(bug, "tests.bugs.in_check", f"first_refuted({bug.id!r})", LIMIT)
-    except TimeoutError:
-        answer = ("", "", "", 0)
+    """What `first_refuted` says in an interpreter of its own. TimeoutError: nothing is known."""
+    answer = answer_of(bug, "tests.bugs.in_check", f"first_refuted({bug.id!r})", LIMIT)
     return Caught(bug.id, *answer, datetime.now(UTC).date().isoformat())
 
 
@@ -183,9 +180,14 @@ def main(arguments: Sequence[str]) -> int:
             bug for bug in BANK if bug.id not in known and (not wanted or wanted & set(modes_of(bug)))
         ]
         with ThreadPoolExecutor(CORES) as pool:
-            for one in pool.map(caught_by, bugs):
-                print(f"{one.id:34} {one}", flush=True)
-                keep(one)
+            for bug, tried in [(bug, pool.submit(caught_by, bug)) for bug in bugs]:
+                try:
+                    one = tried.result()
+                except TimeoutError as error:
+                    print(f"{bug.id:34} {error}", flush=True)
+                else:
+                    print(f"{one.id:34} {one}", flush=True)
+                    keep(one)
     write_readme()
     lines = kept()
     caught = sum(bool(one.row) for one in lines.values())

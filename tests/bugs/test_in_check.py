@@ -1,5 +1,7 @@
 """What `kvproof check` was seen to catch, by mode."""
 
+import pytest
+
 from tests.bugs import in_check
 from tests.bugs.bank import BANK, BY_ID
 
@@ -22,6 +24,18 @@ def test_a_bug_that_check_does_not_catch_does_not_count() -> None:
 def test_the_job_with_the_bugs_own_variant_is_asked_first() -> None:
     caught = in_check.caught_by(BY_ID["double-free-loses-the-block"])
     assert caught[1:5] == ("conform modes", "pinning s1+double-frees", "free-means-unowned", 1)
+
+
+def test_of_what_is_given_up_nothing_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept: list[in_check.Caught] = []
+    monkeypatch.setattr(in_check, "LIMIT", 0.01)
+    monkeypatch.setattr(in_check, "keep", kept.append)
+    monkeypatch.setattr(in_check, "write_readme", lambda: None)
+    in_check.main(["step-leaks"])
+    assert kept == []
+    assert "step-leaks                         no answer within 0 s" in capsys.readouterr().out
 
 
 def test_the_table_of_modes_is_made_of_what_is_kept() -> None:

@@ -45,6 +45,7 @@ CONTROL_PLANE = Suite(
         "kvoffload/scheduler.py",
         "kvoffload/stores/*.py",
         "kvoffload/transfer_job.py",
+        "kvoffload/watching.py",
         "kvoffload/worker.py",
     ),
     judges=(
@@ -67,6 +68,7 @@ CONTROL_PLANE = Suite(
         "tests/impl/test_runtime.py",
         "tests/impl/test_second_tier.py",
         "tests/impl/test_stores.py",
+        "tests/impl/test_watching.py",
         "tests/seeds",
         "tests/search/test_counts.py::test_the_product_search_sees_every_state_and_takes_every_transition",
     ),

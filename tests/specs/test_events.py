@@ -23,6 +23,7 @@ A_AND_AC = INITIAL._replace(device=publish(publish(INITIAL.device, 2, 3), 0, 1),
         (((1, 2, 3), (1,)), "the events say that 'ab' can be hit on the device, and it cannot"),
         (((1, 3, 3), (1,)), "2 events say that 'ac' was stored on the device, and none that it was removed"),
         (((1, 3), ()), "'a' can be hit on the host, and the events do not say so"),
+        (((1, 3), (-2,)), "'a' can be hit on the host, and the events do not say so"),
         (((1, 3), (-2, 1)), "an event says that 'ab' was removed from the host, and none that it was stored before"),
     ],
 )

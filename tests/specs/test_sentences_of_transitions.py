@@ -318,6 +318,24 @@ STEPS = [
         device_is(keys=(1, 0)),
         "the copy of 'a' into device block 0 failed, and it can be hit there",
     ),
+    WrongStep(  # the other worker has not reported it: that is another property's concern
+        failed_copies_are_never_published.PROPERTY,
+        PINNING,
+        TWO_WORKERS._replace(partial_failures=1),
+        (*COMPUTED, "run w0 store, of which pair 1 fails"),
+        act.Report(0, 0),
+        host_is(keys=(1, 2, 0)),
+        None,
+    ),
+    WrongStep(  # what a request has computed is not what its stores brought over
+        failed_copies_are_never_published.PROPERTY,
+        FENCING,
+        AB._replace(partial_failures=1),
+        (*HANDLED, "run w0 store, of which pair 1 fails"),
+        act.Report(0, 0),
+        request_is(computed=5),
+        None,
+    ),
     WrongStep(
         every_full_block_is_stored_or_refused.PASSED_OVER,
         PINNING._replace(deadline="expire"),
@@ -372,6 +390,39 @@ def test_a_false_reset_without_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judge is not None
     sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
     assert judge(machine.setting, before, RESET, after) == sentence
+
+
+def test_a_false_reset_for_a_job_that_nobody_counts_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds blocks, and is forgotten: no cause."""
+    machine, before = state_after(PINNING, AB, *HANDLED)
+    after = job_is(view=FORGOTTEN)(machine.step(before, RESET))
+    monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
+    judge = false_reset_has_a_cause.PROPERTY.on_step
+    assert judge is not None
+    sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
+    assert judge(machine.setting, before, RESET, after) == sentence
+
+
+def test_a_store_is_a_cause_for_the_tier_that_it_reads() -> None:
+    machine, before = state_after(PINNING, AB, *HANDLED)
+    of_the_device = act.Reset("evict", "preempt", "device")
+    after = machine.step(before, of_the_device)
+    judge = false_reset_has_a_cause.PROPERTY.on_step
+    assert judge is not None
+    assert [job.view for job in after.jobs] == [LIVE]
+    assert judge(machine.setting, before, of_the_device, after) is None
+
+
+def test_what_was_computed_before_a_load_is_not_counted_with_it() -> None:
+    machine, before = state_after(PINNING, FAILING_LOAD, *LOADING, "run w0 load, of which pair 1 fails")
+    action = act.Report(0, 2)
+    after = machine.step(before, action)
+    judge = failed_copies_are_never_published.PROPERTY.on_step
+    assert judge is not None
+    had_one, has_three = request_is(2, computed=1)(before), request_is(2, computed=3)(after)
+    sentence = "request 2 counts 2 blocks as loaded, and only 1 were"
+    assert judge(machine.setting, had_one, action, has_three) == sentence
+    assert judge(machine.setting, had_one, action, request_is(2, computed=2)(after)) is None
 
 
 @pytest.mark.parametrize(
