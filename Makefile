@@ -3,6 +3,7 @@
 #   make test       the tests, but for those that are part of make docs and make bugs (markers pages and bank)
 #   make docs       the documentation as a site, in build/site; fails on a broken link, or if a page shows what does not happen
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
+#   make prove      prove the contract for all sizes, all of it afresh
 #   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix;
 #                   and shrink the long walks into ten of them
 #   make bugs-all   the same, and then the engines that sample, the suite and the proofs on each (hours; nightly)
@@ -53,13 +54,16 @@ unexport PYTHONDONTWRITEBYTECODE
 NOT_INSTALLED = { echo "make $(or $(MAKECMDGOALS),check): $(@D) was not set up, since pip could not install what is \
     pinned (above); is a package index within reach? PIP_ARGS=\"--index-url URL\" names another" >&2; exit 2; }
 
-.PHONY: check test docs bugs bugs-all bugs-compare mutants recount gpu vllm check-all setup lint types contracts clean
+.PHONY: check prove test docs bugs bugs-all bugs-compare mutants recount gpu vllm check-all setup lint types contracts clean
 
 check: $(STAMP)
 	@$(BIN)/kvproof check $(ARGS)
 
 check-all: $(STAMP)
 	@$(BIN)/kvproof check --all $(ARGS)
+
+prove: $(STAMP)
+	@$(BIN)/kvproof prove $(ARGS)
 
 test: $(STAMP)
 	@$(TESTS) -m "not pages and not bank" $(ARGS)

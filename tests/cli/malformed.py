@@ -135,7 +135,12 @@ NAMES: tuple[str, ...] = (
 
 CERTIFICATES: tuple[bytes, ...] = (
     b"", b"{", b"[]", b"null", b'{"pinning": 1}', b'{"pinning": {}}', b"\xff", b"[" * 100_000, b'{"pinning": []}',
-    b'{"pinning": {"key": 1, "safety": 1, "obligations": 1, "seeds": []}}', b"x" * 100_000,
-    b'{"pinning": {"key": "", "safety": "1", "obligations": 1, "seeds": []}}', b"NaN", b"1" * 5_000,
-    b'{"pinning": {"key": "", "safety": 1, "obligations": 1, "seeds": ["<script>"]}}',
+    b"x" * 100_000, b"NaN", b"1" * 5_000, b" " * 1_100_000,
+    b'{"pinning": {"seal": 1, "seeds": [], "safety": 1, "theorems": 1, "obligations": 1, "asked": {}}}',
+    b'{"pinning": {"seal": "", "seeds": ["<script>"], "safety": 1, "theorems": 1, "obligations": 1, "asked": {}}}',
+    b'{"pinning": {"seal": "", "seeds": [0], "safety": "1", "theorems": 1, "obligations": 1, "asked": {}}}',
+    b'{"pinning": {"seal": "", "seeds": [0], "safety": 1, "theorems": 1, "obligations": 1, "asked": []}}',
+    b'{"pinning": {"seal": "", "seeds": [0], "safety": 1, "theorems": 1, "obligations": 1, "asked": {"Wake": 1}}}',
+    b'{"pinning": {"seal": "", "seeds": [0], "safety": 1, "theorems": 1, "obligations": 1, "asked": {"a": {"b": 1}}}}',
+    b'{"pinning": {"seal": "", "seeds": [0], "safety": 1, "theorems": 1, "obligations": 1}}',
 )  # fmt: skip

@@ -102,12 +102,23 @@ def test_without_cvc5_it_says_how_to_get_it(cli, monkeypatch: pytest.MonkeyPatch
     assert ran.err == ("kvproof: --solver cvc5 needs cvc5, which is not installed; install kvproof[cvc5]\n")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("cvc5") is None, reason="cvc5 is not installed here; it is an extra")
-def test_cvc5_proves_the_obligations_of_an_action(cli) -> None:
+needs_cvc5 = pytest.mark.skipif(importlib.util.find_spec("cvc5") is None, reason="cvc5 is not installed here")
+
+
+@needs_cvc5
+def test_cvc5_proves_the_obligations_of_an_action_and_its_lemmas(cli) -> None:
     ran = cli("prove", "--solver", "cvc5", "--action", "Wake", "--discipline", "pinning")
     assert ran.status == 0
     assert "prove, all sizes   cvc5" in ran.out
-    assert "pinning: PROVED for all sizes   13/13 safety properties, 90/90 obligations" in ran.out
+    assert "pinning: PROVED for all sizes   13/13 safety properties, 112/112 obligations" in ran.out
+    assert "      no-request-is-deferred-for-ever       1 obligations" in ran.out
+
+
+@needs_cvc5
+def test_cvc5_proves_those_of_the_initial_state(cli) -> None:
+    ran = cli("prove", "--solver", "cvc5", "--action", "Initial", "--discipline", "fencing")
+    assert ran.status == 0
+    assert "fencing: PROVED for all sizes   12/12 safety properties, 83/83 obligations" in ran.out
 
 
 def test_without_z3_it_says_what_is_missing(cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,11 +170,39 @@ def test_what_the_solver_gives_up_on_is_undetermined_and_named(tmp_path: Path) -
     """It is given a unit of its own resources in place of a time: how fast this machine is does not matter."""
     ran = ran_with(
         tmp_path,
-        "parametric.py",
+        "questions.py",
         'solver.set("timeout", TIMEOUT_MS)',
         'solver.set("rlimit", 1)',
         *("--action", "Launch", "--discipline", "fencing", "--property", "no-block-stored-twice-at-once"),
     )
     assert ran.returncode == 3
     assert "fencing: UNDETERMINED" in ran.stdout
+    assert "solver gave up on Launch keeps stored-once, Launch keeps stored-not-on-host\n" in ran.stdout
+
+
+@needs_cvc5
+def test_cvc5_does_not_prove_what_is_wrong(tmp_path: Path) -> None:
+    """A compute that runs before an older one on the same worker."""
+    ran = ran_with(
+        tmp_path,
+        "actions/workers.py",
+        'Clause("oldest-of-stream", "S", lambda x: implies(computing(s, x, v), g <= x))',
+        'Clause("oldest-of-stream", "S", lambda x: True)',
+        *("--action", "RunCompute", "--discipline", "pinning", "--property", "fence-before-reuse", "--solver", "cvc5"),
+    )
+    assert ran.returncode == 4
+    assert "RunCompute keeps compute-order: cvc5 finds a counterexample; ask z3 to be told it" in ran.stdout
+
+
+@needs_cvc5
+def test_what_cvc5_gives_up_on_is_undetermined_and_named(tmp_path: Path) -> None:
+    ran = ran_with(
+        tmp_path,
+        "second_opinion.py",
+        "LIMIT = 10_000_000\n",
+        "LIMIT = 1\n",
+        *("--action", "Launch", "--discipline", "fencing", "--property", "no-block-stored-twice-at-once"),
+        *("--solver", "cvc5"),
+    )
+    assert ran.returncode == 3
     assert "solver gave up on Launch keeps stored-once, Launch keeps stored-not-on-host\n" in ran.stdout

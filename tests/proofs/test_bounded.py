@@ -11,7 +11,7 @@ from kvmodel.contract import DISCIPLINES, Discipline
 from kvproof.scopes import parse_scope
 from kvspecs.proof.abstraction import differences
 from kvspecs.proof.action import Effect, Parameters
-from kvspecs.proof.bounded import Bounded, Goal
+from kvspecs.proof.bounded import Bounded, Goal, Undecided
 from kvspecs.proof.initial import Start, initial
 from kvspecs.proof.interpreter import Interpreter
 from kvspecs.proof.invariants import invariants_of
@@ -63,6 +63,22 @@ def test_a_bug_is_reached_on_a_shortest_path() -> None:
     path = bounded.within(4, bounded.breaks(invariant))
     assert path is not None
     assert path.actions == ("Submit", "Admit", "Launch", "LeaveRunning")
+
+
+def test_what_the_solver_gives_up_on_is_not_taken_for_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given a unit of its own resources in place of a time: how fast this machine is does not matter."""
+    solver = Bounded._solver
+
+    def poor(bounded: Bounded) -> Any:
+        made = solver(bounded)
+        made.set("rlimit", 1)
+        return made
+
+    monkeypatch.setattr(Bounded, "_solver", poor)
+    bounded = Bounded("pinning")
+    for search in (lambda: bounded.within(2, any_invariant_breaks(bounded)), lambda: find("pinning", WITNESSES[0])):
+        with pytest.raises(Undecided, match=r"^the solver has given up after 60 s$"):
+            search()
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)

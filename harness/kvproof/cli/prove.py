@@ -10,6 +10,7 @@ from kvproof import verdict
 from kvproof.cli.flags import Parser, add_proof
 from kvproof.cli.planned import WORKERS, report
 from kvproof.cli.progress import ProgressLine
+from kvproof.engines.prove import asked
 from kvproof.job import Job
 from kvproof.plan import ALL_SIZES
 from kvproof.report import proof_screen
@@ -22,9 +23,6 @@ from kvspecs.proof import certificate
 from kvspecs.proof.actions import action_names
 from kvspecs.proof.obligations import INITIAL, properties
 from kvspecs.proof.ranking.theorems import NAMES as THEOREMS
-
-CERTIFYING = (0, 1, 2)
-"""Seeds of the solver that a certificate stands for."""
 
 HEAVY = ("Launch", "Reset")
 """Actions whose proofs take longest: each is a job of its own, so that two cores share the rest."""
@@ -45,8 +43,8 @@ def run(arguments: Sequence[str]) -> int:
         raise BadUsage(
             "--certify is about whole disciplines, and --action or --property asks for a part; leave one out"
         )
-    seeds = CERTIFYING if parsed.certify else (parsed.seed,)
-    jobs = [job for discipline in disciplines for seed in seeds for job in _jobs(discipline, seed, parsed)]
+    jobs = [job for discipline in disciplines for job in _jobs(discipline, parsed)]
+    before = certificate.sources() if parsed.certify else ""
     progress = ProgressLine()
     outcome = run_jobs(
         jobs,
@@ -58,7 +56,7 @@ def run(arguments: Sequence[str]) -> int:
     progress.clear()
     results = [_joined(discipline, jobs, outcome.results) for discipline in disciplines]
     if parsed.certify:
-        _certify(results)
+        _certify(results, before)
     columns: dict[Discipline, tuple[str, ...]] = {discipline: _names(discipline) for discipline in disciplines}
     text = proof_screen.screen(
         results, columns, outcome.seconds, parsed.seed, verbose=parsed.verbose, solver=parsed.solver or "z3"
@@ -69,30 +67,40 @@ def run(arguments: Sequence[str]) -> int:
     return verdict.exit_status(results)
 
 
-def _certify(results: Sequence[Result]) -> None:
-    """Keep a certificate for each discipline that is proved, with every seed."""
+def _certify(results: Sequence[Result], sources: str) -> None:
+    """Keep a certificate for each discipline that is proved. Raises BadUsage if the specification is not any more what
+    it was when `sources` was its hash, before the proofs."""
     proved: dict[Discipline, certificate.Certificate] = {
         result.discipline: certificate.Certificate(
-            certificate.key(),
+            certificate.SEEDS,
             result.counts["safety"],
             result.counts["theorems"],
             result.counts["obligations"],
-            CERTIFYING,
+            asked(result.discipline),
         )
         for result in results
         if result.verdict is Verdict.PROVED and result.discipline is not None
     }
+    if certificate.sources() != sources:
+        raise BadUsage("the specification was changed while it was proved; no certificate is kept; prove it again")
     certificate.write(proved)
 
 
+def _can_be_read() -> bool:
+    """Whether there is something to go on from; what is no certificate is written afresh."""
+    try:
+        certificate.read()
+    except certificate.BadCertificate:
+        return False
+    return True
+
+
 def _check_second_opinion(parsed: argparse.Namespace) -> None:
-    """Raises BadUsage for what cvc5 cannot be asked, or if it is not there."""
+    """Raises BadUsage for what cvc5 is not asked, or if it is not there."""
     if importlib.util.find_spec("cvc5") is None:
         raise BadUsage("--solver cvc5 needs cvc5, which is not installed; install kvproof[cvc5]")
     if parsed.certify:
         raise BadUsage("--certify is about z3's proofs, and --solver cvc5 asks another solver; leave one out")
-    if parsed.property in THEOREMS or parsed.action == INITIAL:
-        raise BadUsage("--solver cvc5 is asked the obligations of actions, not the initial state or liveness; ask z3")
 
 
 def _names(discipline: Discipline) -> tuple[str, ...]:
@@ -100,7 +108,7 @@ def _names(discipline: Discipline) -> tuple[str, ...]:
     return (INITIAL, *action_names(discipline))
 
 
-def _jobs(discipline: Discipline, seed: int, parsed: argparse.Namespace) -> list[Job]:
+def _jobs(discipline: Discipline, parsed: argparse.Namespace) -> list[Job]:
     wanted_property, wanted = parsed.property, parsed.action
     provable = (*properties(), *THEOREMS)
     if wanted_property is not None and wanted_property not in provable:
@@ -108,11 +116,12 @@ def _jobs(discipline: Discipline, seed: int, parsed: argparse.Namespace) -> list
     names = _names(discipline)
     if wanted is not None and wanted not in names:
         raise BadUsage(f"action {wanted!r:.60} does not exist under {discipline}; use {', '.join(names)}")
+    certifying = {"seeds": certificate.SEEDS, "certified": _can_be_read()} if parsed.certify else {}
     parts = [(name,) for name in HEAVY] + [tuple(name for name in names if name not in HEAVY)]
     if wanted is not None:
         parts = [(wanted,)]
     kinds = [(part, False) for part in parts if wanted_property not in THEOREMS]
-    if wanted_property in (None, *THEOREMS) and wanted != INITIAL and parsed.solver != "cvc5":
+    if wanted_property in (None, *THEOREMS) and wanted != INITIAL:
         kinds.append(((wanted,) if wanted is not None else (), True))
     return [
         Job(
@@ -122,13 +131,14 @@ def _jobs(discipline: Discipline, seed: int, parsed: argparse.Namespace) -> list
             scope_name=ALL_SIZES,
             scope=SCOPES["s1"],
             contract=Contract(discipline),
-            seed=seed,
+            seed=parsed.seed,
             options={
                 "actions": part,
                 "property": wanted_property or "",
                 "theorems": theorems,
                 "solver": parsed.solver or "z3",
                 "each": True,
+                **certifying,
             },
         )
         for part, theorems in kinds

@@ -13,24 +13,29 @@ from kvspecs.proof.ranking.theorems import NAMES as THEOREMS
 PREFIX = "proof:"
 """Of the counts that tell of one obligation: `proof:PROPERTY:ACTION:NAME:VERDICT`, with its milliseconds."""
 
+CERTIFIED = "certified"
+"""A verdict in these counts: proved before, and kept."""
+
 NAME_WIDTH = 18
 CELL_WIDTH = 5
 
 _VERDICTS: Mapping[str, Verdict] = {
     "proved": Verdict.PROVED,
+    CERTIFIED: Verdict.PROVED,
     "counterexample": Verdict.COUNTEREXAMPLE_TO_INDUCTION,
     "unknown": Verdict.UNDETERMINED,
 }
 
 
 class Obligation(NamedTuple):
-    """One obligation and what became of it."""
+    """One obligation and what became of it; `certified`: it was proved before, and that is kept."""
 
     property: str
     action: str
     name: str
     verdict: Verdict
     milliseconds: int
+    certified: bool
 
 
 def obligations(result: Result) -> list[Obligation]:
@@ -39,7 +44,7 @@ def obligations(result: Result) -> list[Obligation]:
     for key, count in result.counts.items():
         if key.startswith(PREFIX):
             prop, action, name, verdict = key.removeprefix(PREFIX).split(":")
-            found.append(Obligation(prop, action, name, _VERDICTS[verdict], count))
+            found.append(Obligation(prop, action, name, _VERDICTS[verdict], count, verdict == CERTIFIED))
     return found
 
 
@@ -107,9 +112,11 @@ def _of_discipline(result: Result, actions: Sequence[str], verbose: bool) -> Ite
     names = [name for name in NAMES if any(o.property == name for o in found)]
     proved = sum(o.verdict is Verdict.PROVED for o in found)
     safe = sum(all(o.verdict is Verdict.PROVED for o in found if o.property == name) for name in names)
+    certified = sum(o.certified for o in found)
+    kept = f" ({certified:,} of them certified before)" if certified else ""
     yield (
         f"{result.discipline}: {_said(result.verdict)}   {safe}/{len(names)} safety properties, "
-        f"{proved:,}/{len(found):,} obligations, {result.seconds:.1f} s of one core"
+        f"{proved:,}/{len(found):,} obligations{kept}, {result.seconds:.1f} s of one core"
     )
     yield " " * NAME_WIDTH + "".join(f"{number:>{CELL_WIDTH}}" for number, _ in enumerate(names, 1))
     for action in actions:

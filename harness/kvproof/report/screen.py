@@ -157,8 +157,8 @@ def amount(results: Sequence[Result]) -> str:
     """How much was done, in the unit of the engine: `33,614 states`, `473/473`, `12,000 commands`."""
     counts = merged(results)
     if "safety" in counts:
-        certified = ", certified" if counts["certified"] else ""
-        return f"{counts['safety']}/{counts['planned_safety']} safety{certified}"
+        how = f", {counts['afresh']:,} proved again" if counts["afresh"] else ", certified"
+        return f"{counts['safety']}/{counts['planned_safety']} safety{how if counts['certified'] else ''}"
     if "edges" in counts:
         return _of(counts, "edges")
     for unit in ("commands", "copies"):

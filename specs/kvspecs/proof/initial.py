@@ -1,7 +1,6 @@
 """The initial state, for every size: every table is empty, every block is free. That it satisfies every invariant is an
 obligation of the induction, like that actions keep them."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -10,10 +9,11 @@ import z3
 
 from kvmodel.contract import Discipline
 from kvspecs.proof.counting import COUNTS, fact_witness
+from kvspecs.proof.instances import ELEMENTS, SORTS, SYMBOLS, Assumption, Pool, Template
 from kvspecs.proof.invariants import invariants_of
-from kvspecs.proof.logic import Term, no
+from kvspecs.proof.logic import Term
 from kvspecs.proof.obligations import INITIAL, Obligation
-from kvspecs.proof.parametric import ELEMENTS, SORTS, SYMBOLS, TIMEOUT_MS, Assumption, Outcome, Pool, Template
+from kvspecs.proof.questions import Goal, Provable, Questions
 from kvspecs.proof.state import TABLES, Cardinalities, State, Vocabulary
 
 
@@ -29,7 +29,7 @@ def _constant(value: Term) -> Callable[..., Term]:
     return lambda *elements: value
 
 
-class Start:
+class Start(Provable):
     """The obligations of the initial state. `alter` changes it: a bug, seeded on purpose."""
 
     action = None
@@ -64,20 +64,11 @@ class Start:
                 pool.add(sort, term)
         return pool
 
-    def prove(self, wanted: Callable[[Obligation], bool] = lambda o: True, seed: int = 0) -> Iterator[Outcome]:
-        """Every wanted obligation, with what became of it."""
+    def questions(self, wanted: Callable[[Obligation], bool]) -> Iterator[Questions]:
+        assumed = tuple(map(Template, self._facts()))
         for obligation in filter(wanted, self.obligations):
-            solver = z3.SimpleSolver()
-            solver.set("random_seed", seed)
-            solver.set("timeout", TIMEOUT_MS)
-            pool = self._pool(obligation)
-            instances = sum(Template(fact).assert_on(solver, pool) for fact in self._facts())
-            started = time.monotonic()
-            solver.add(no(obligation.formula(*self.named(obligation))))
-            answer = str(solver.check())
-            verdict = {"unsat": "proved", "sat": "counterexample"}.get(answer, "unknown")
-            model = solver.model() if answer == "sat" else None
-            yield Outcome(obligation, verdict, time.monotonic() - started, instances, model)
+            goal = Goal(obligation, obligation.formula(*self.named(obligation)))
+            yield Questions(assumed, self._pool(obligation), [goal])
 
     def _facts(self) -> Iterator[Assumption]:
         """A set without members has no size."""

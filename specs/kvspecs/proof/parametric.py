@@ -6,38 +6,22 @@ a few functions of them. What cannot be satisfied then is proved. What can be is
 term is missing; finite-scope induction (`finite`) tells which.
 """
 
-import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from functools import cache, cached_property, partial
+from typing import Any
 
 import z3
 
 from kvmodel.contract import Discipline
 from kvspecs.proof.action import Action, Effect, Parameters
 from kvspecs.proof.counting import COUNTS, Chosen, Count, Union, fact_member, fact_union, fact_witness
+from kvspecs.proof.instances import ELEMENTS, SORTS, SYMBOLS, Assumption, Pool, Template
 from kvspecs.proof.invariants import invariants_of
 from kvspecs.proof.logic import Term
 from kvspecs.proof.obligations import Obligation, obligations_of
+from kvspecs.proof.questions import Goal, Provable, Questions
 from kvspecs.proof.state import State, Vocabulary
-from kvspecs.proof.symbols import of_any_size
-
-ELEMENTS = "DHRWKJS"
-
-SYMBOLS = of_any_size()
-SORTS = SYMBOLS.sorts
-
-TIMEOUT_MS = 20_000
-
-
-class Assumption(NamedTuple):
-    """A formula that holds of all elements of `sorts`, to be instantiated."""
-
-    name: str
-    sorts: str
-    formula: Callable[..., Term]
 
 
 def _facts(w: Vocabulary, before: State, after: State, effect: Effect) -> Iterator[Assumption]:
@@ -117,67 +101,6 @@ def _union(w: Vocabulary, at: Mapping[str, State], union: Union, effect: Effect)
     return Assumption(f"union-{whole[1]}", count.of, formula)
 
 
-class Pool:
-    """The terms on which assumptions are instantiated, by sort."""
-
-    def __init__(self) -> None:
-        self.terms: dict[str, list[Term]] = {sort: [] for sort in ELEMENTS}
-        self._known: dict[str, set[int]] = {sort: set() for sort in ELEMENTS}
-
-    def add(self, sort: str, term: Term) -> None:
-        term = z3.IntVal(term) if isinstance(term, int) else term
-        if term.get_id() not in self._known[sort]:
-            self._known[sort].add(term.get_id())
-            self.terms[sort].append(term)
-
-    def tuples(self, sorts: str) -> Iterator[tuple[Term, ...]]:
-        return itertools.product(*(self.terms[sort] for sort in sorts))
-
-    def handles(self, sorts: str) -> Iterator[tuple[Any, ...]]:
-        """The same tuples, as z3's C interface knows them."""
-        return itertools.product(*([term.ast for term in self.terms[sort]] for sort in sorts))
-
-    def include(self, other: "Pool") -> None:
-        for sort, terms in other.terms.items():
-            for term in terms:
-                self.add(sort, term)
-
-    def extend(self, functions: Sequence[tuple[str, str, Any]], named: "Pool") -> None:
-        """Add what (arguments, sort of value, function) yield on the terms of another pool."""
-        for arguments, value, function in functions:
-            for terms in named.tuples(arguments):
-                self.add(value, function(*terms))
-
-
-class Template:
-    """An assumption as one formula with variables, into which terms are put.
-
-    Through z3's C interface: there are hundreds of thousands of instances, and the Python objects for them cost more
-    than z3.
-    """
-
-    def __init__(self, assumption: Assumption) -> None:
-        self.sorts = assumption.sorts
-        self.formula = assumption.formula(*(z3.Var(i, SORTS[sort]) for i, sort in enumerate(assumption.sorts)))
-
-    def assert_on(self, solver: Any, pool: Pool) -> int:
-        """Assert it on all terms of the pool. How many instances that are."""
-        if isinstance(self.formula, bool):
-            if not self.formula:
-                solver.add(self.formula)
-            return 0
-        if not self.sorts:
-            solver.add(self.formula)
-            return 0
-        context, count, instances = solver.ctx.ref(), len(self.sorts), 0
-        array, formula = z3.Ast * count, self.formula.as_ast()
-        for handles in pool.handles(self.sorts):
-            instance = z3.Z3_substitute_vars(context, formula, count, array(*handles))
-            z3.Z3_solver_assert(context, solver.solver, instance)
-            instances += 1
-        return instances
-
-
 Link = tuple[str, str, Callable[..., Term]]
 """Sorts of the arguments, sort of the value, and a function of the state before and these arguments."""
 
@@ -204,17 +127,14 @@ LAGGARDS: tuple[Link, ...] = (("S", "W", lambda s, g: s.laggard(g)),)
 """The same, for obligations about steps that speak of no worker."""
 
 
-class Outcome(NamedTuple):
-    """What became of one obligation: `proved`, `counterexample` or `unknown`; the solver's seconds; and the model."""
-
-    obligation: Obligation
-    verdict: str
-    seconds: float
-    instances: int = 0
-    model: Any = None
+@cache
+def invariants_before(discipline: Discipline) -> Mapping[str, Template]:
+    """The invariants of the state before, by name: made once for all actions and lemmas."""
+    w, s = SYMBOLS.vocabulary(discipline), SYMBOLS.state()
+    return {i.name: Template(Assumption(i.name, i.sorts, partial(i.formula, w, s))) for i in invariants_of(discipline)}
 
 
-class Induction:
+class Induction(Provable):
     """The obligations of one action in one discipline. `alter` changes its effect: a bug, seeded on purpose."""
 
     def __init__(
@@ -233,18 +153,11 @@ class Induction:
         self.after = replace(self.effect.after, counts=SYMBOLS.cardinalities("after"))
         self.invariants = invariants_of(discipline)
         self.obligations = obligations_of(self.w, action, p, self.before, self.effect, self.after, self.invariants)
-        self.assumptions = tuple(self._assumed())
-        self._templates: dict[int, Template] = {}
 
     def _assumed(self) -> Iterator[Assumption]:
-        for invariant in self.invariants:
-            yield Assumption(invariant.name, invariant.sorts, self._before(invariant.formula))
         for clause in self.effect.guard:
             yield Assumption(f"guard {clause.name}", clause.sorts, clause.formula)
         yield from _facts(self.w, self.before, self.after, self.effect)
-
-    def _before(self, formula: Callable[..., Term]) -> Callable[..., Term]:
-        return lambda *elements: formula(self.w, self.before, *elements)
 
     def named(self, obligation: Obligation) -> list[Term]:
         """The elements for which the obligation is denied."""
@@ -296,17 +209,20 @@ class Induction:
                     pool.add(count.counted, _doubtful(union, count)(names[0]))
         return pool
 
-    def assume(self, solver: Any, pool: Pool) -> int:
-        """Assert all assumptions on all terms of the pool. How many instances that are."""
-        return sum(self._template(index).assert_on(solver, pool) for index in range(len(self.assumptions)))
+    @cached_property
+    def _assumed_of_all(self) -> tuple[Template, ...]:
+        return (*invariants_before(self.w.discipline).values(), *map(Template, self._assumed()))
 
-    def _template(self, index: int) -> "Template":
-        if index not in self._templates:
-            self._templates[index] = Template(self.assumptions[index])
-        return self._templates[index]
+    @property
+    def unchanged(self) -> tuple[Obligation, ...]:
+        """Those whose invariant the action does not touch: it holds afterwards since it held before."""
+        return self._unchanged
 
-    def is_unchanged(self, obligation: Obligation) -> bool:
-        """The action does not touch what the invariant speaks of."""
+    @cached_property
+    def _unchanged(self) -> tuple[Obligation, ...]:
+        return tuple(filter(self._is_unchanged, self.obligations))
+
+    def _is_unchanged(self, obligation: Obligation) -> bool:
         if obligation.unchanged is None:
             return False
         names = self.named(obligation)
@@ -315,31 +231,11 @@ class Induction:
             return after
         return not isinstance(before, bool) and bool(z3.simplify(after).eq(z3.simplify(before)))
 
-    def prove(self, wanted: Callable[[Obligation], bool] = lambda o: True, seed: int = 0) -> Iterator[Outcome]:
-        """Every wanted obligation, with what became of it."""
+    def questions(self, wanted: Callable[[Obligation], bool]) -> Iterator[Questions]:
         groups: dict[str, list[Obligation]] = {}
         for obligation in self.obligations:
-            if wanted(obligation):
-                if self.is_unchanged(obligation):
-                    yield Outcome(obligation, "proved", 0.0)
-                else:
-                    groups.setdefault("".join(sorted(obligation.sorts)), []).append(obligation)
+            if wanted(obligation) and obligation not in self.unchanged:
+                groups.setdefault("".join(sorted(obligation.sorts)), []).append(obligation)
         for group in groups.values():
-            yield from self._prove_group(group, seed)
-
-    def _prove_group(self, group: Sequence[Obligation], seed: int) -> Iterator[Outcome]:
-        solver = z3.SimpleSolver()
-        solver.set("random_seed", seed)
-        solver.set("timeout", TIMEOUT_MS)
-        pool = self.pool(group[0].sorts, self.named(group[0]))
-        instances = self.assume(solver, pool)
-        for obligation in group:
-            started = time.monotonic()
-            solver.push()
-            goal = obligation.formula(*self.named(obligation))
-            solver.add(z3.Not(goal))
-            answer = solver.check()
-            verdict = {"unsat": "proved", "sat": "counterexample"}.get(str(answer), "unknown")
-            model = solver.model() if answer == z3.sat else None
-            solver.pop()
-            yield Outcome(obligation, verdict, time.monotonic() - started, instances, model)
+            goals = [Goal(obligation, obligation.formula(*self.named(obligation))) for obligation in group]
+            yield Questions(self._assumed_of_all, self.pool(group[0].sorts, self.named(group[0])), goals)

@@ -7,7 +7,8 @@ from kvmodel.contract import Discipline
 from kvspecs.proof.actions import actions_of
 from kvspecs.proof.initial import Start
 from kvspecs.proof.obligations import INITIAL, properties
-from kvspecs.proof.parametric import Induction, Outcome
+from kvspecs.proof.parametric import Induction
+from kvspecs.proof.questions import ASKING_Z3, Ask, Outcome
 from kvspecs.proof.ranking.theorems import NAMES as THEOREMS
 
 PROVED, COUNTEREXAMPLE, UNKNOWN = "proved", "counterexample", "unknown"
@@ -29,14 +30,14 @@ EVERYTHING = Selection()
 def prove(
     discipline: Discipline,
     selection: Selection = EVERYTHING,
-    seed: int = 0,
+    ask: Ask = ASKING_Z3,
     stop: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[tuple[Start | Induction, Outcome]]:
     """Every selected obligation with its outcome, those of the initial state first. Ends early when `stop` says so."""
     if selection.takes(INITIAL):
         start = Start(discipline)
-        for outcome in start.prove(lambda o: selection.property in ("", o.property), seed):
+        for outcome in start.prove(lambda o: selection.property in ("", o.property), ask):
             yield start, outcome
     for action in actions_of(discipline):
         if not selection.takes(action.name):
@@ -45,7 +46,7 @@ def prove(
             return
         say(action.name)
         induction = Induction(discipline, action)
-        for outcome in induction.prove(lambda o: selection.property in ("", o.property), seed):
+        for outcome in induction.prove(lambda o: selection.property in ("", o.property), ask):
             yield induction, outcome
             if stop():
                 return

@@ -1,9 +1,8 @@
 """The lemmas, proved for every size, in the way of `kvspecs.proof.parametric`: no quantifiers, instances on terms."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import z3
@@ -11,11 +10,12 @@ import z3
 from kvmodel.contract import Discipline
 from kvspecs.proof.action import Action, Clause, Effect, Parameters
 from kvspecs.proof.actions import actions_of
-from kvspecs.proof.invariants import invariants_of
-from kvspecs.proof.logic import Term, no
+from kvspecs.proof.instances import ELEMENTS, SORTS, SYMBOLS, Assumption, Pool, Template
+from kvspecs.proof.logic import Term
 from kvspecs.proof.obligations import Obligation
-from kvspecs.proof.parametric import ELEMENTS, SORTS, SYMBOLS, TIMEOUT_MS, Assumption, Outcome, Pool, Template
+from kvspecs.proof.parametric import invariants_before
 from kvspecs.proof.proof import EVERYTHING, Selection
+from kvspecs.proof.questions import ASKING_Z3, Ask, Goal, Outcome, Provable, Questions
 from kvspecs.proof.ranking import possible, progress
 from kvspecs.proof.ranking.choices import BY_NAME, Choice
 from kvspecs.proof.ranking.lemma import Lemma, Situation
@@ -58,7 +58,7 @@ LINKS: tuple[tuple[str, str, Callable[..., Term]], ...] = (
 )
 
 
-class Proof:
+class Proof(Provable):
     """One lemma, of one action or of one state. `alter` changes the action's effect: a bug, seeded on purpose."""
 
     def __init__(self, discipline: Discipline, lemma: Lemma, action: Action | None, alter: Alter | None = None) -> None:
@@ -79,7 +79,8 @@ class Proof:
             self.guard = effect.guard
             self.situation = Situation(w, before, functions, p, after)
         self.subject = _named(lemma.sorts, "")
-        self._assumed = (*invariants_relied_on(discipline), *map(Template, self._assumptions()))
+        relied_on = (template for name, template in invariants_before(discipline).items() if name in RELIED_ON)
+        self._assumed = (*relied_on, *map(Template, self._assumptions()))
 
     @property
     def before(self) -> State:
@@ -136,45 +137,27 @@ class Proof:
         """What is to be shown: each is an obligation."""
         return self.lemma.shown(self.situation, *self.subject)
 
-    def prove(self, seed: int = 0) -> Iterator[Outcome]:
-        """Every clause that the lemma shows, with what became of it."""
+    @property
+    def obligations(self) -> Iterator[Obligation]:
+        """The clauses, as obligations."""
         about = self.action.name if self.action is not None else ONE_STATE
-        solvers: dict[str, tuple[Any, int]] = {}
         for clause in self.clauses:
-            names = _named(clause.sorts, "at ")
-            if clause.sorts not in solvers:
-                solvers[clause.sorts] = self._solver(clause.sorts, names, seed)
-            solver, instances = solvers[clause.sorts]
             name = self.lemma.name if clause.name == self.lemma.name else f"{self.lemma.name}, {clause.name}"
-            obligation = Obligation(about, name, self.lemma.theorem.name, clause.sorts, clause.formula)
-            started = time.monotonic()
-            solver.push()
-            solver.add(no(clause.formula(*names)))
-            answer = str(solver.check())
-            verdict = {"unsat": "proved", "sat": "counterexample"}.get(answer, "unknown")
-            model = solver.model() if answer == "sat" else None
-            solver.pop()
-            yield Outcome(obligation, verdict, time.monotonic() - started, instances, model)
+            yield Obligation(about, name, self.lemma.theorem.name, clause.sorts, clause.formula)
+
+    def questions(self, wanted: Callable[[Obligation], bool]) -> Iterator[Questions]:
+        groups: dict[str, list[Obligation]] = {}
+        for obligation in filter(wanted, self.obligations):
+            groups.setdefault(obligation.sorts, []).append(obligation)
+        for sorts, group in groups.items():
+            goals = [Goal(obligation, obligation.formula(*self.named(obligation))) for obligation in group]
+            yield Questions(self._assumed, self._pool(sorts, self.named(group[0])), goals)
 
     def is_satisfiable(self) -> bool:
         """Whether what is assumed can be: a lemma of nothing would be proved of everything."""
-        solver, _ = self._solver("", (), 0)
-        return str(solver.check()) == "sat"
-
-    def _solver(self, sorts: str, names: Sequence[Term], seed: int) -> tuple[Any, int]:
         solver = z3.SimpleSolver()
-        solver.set("random_seed", seed)
-        solver.set("timeout", TIMEOUT_MS)
-        pool = self._pool(sorts, names)
-        return solver, sum(template.assert_on(solver, pool) for template in self._assumed)
-
-
-@cache
-def invariants_relied_on(discipline: Discipline) -> tuple[Template, ...]:
-    """The invariants before, made once for all lemmas."""
-    w, s = SYMBOLS.vocabulary(discipline), SYMBOLS.state()
-    relied_on = (invariant for invariant in invariants_of(discipline) if invariant.name in RELIED_ON)
-    return tuple(Template(Assumption(i.name, i.sorts, partial(i.formula, w, s))) for i in relied_on)
+        Questions(self._assumed, self._pool("", ()), ()).assume(solver)
+        return str(solver.check()) == "sat"
 
 
 def _named(sorts: str, label: str) -> list[Term]:
@@ -203,7 +186,7 @@ def proofs(discipline: Discipline, selection: Selection = EVERYTHING) -> Iterato
 def prove(
     discipline: Discipline,
     selection: Selection = EVERYTHING,
-    seed: int = 0,
+    ask: Ask = ASKING_Z3,
     stop: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[tuple[Proof, Outcome]]:
@@ -213,5 +196,5 @@ def prove(
         if stop():
             return
         say(proof.lemma.theorem.name)
-        for outcome in proof.prove(seed):
+        for outcome in proof.prove(ask=ask):
             yield proof, outcome
