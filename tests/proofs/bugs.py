@@ -15,7 +15,7 @@ from kvspecs.proof.actions import actions_of
 from kvspecs.proof.finite import FiniteInduction
 from kvspecs.proof.logic import all_of, implies, no, one, pick
 from kvspecs.proof.parametric import Induction
-from kvspecs.proof.state import State, Vocabulary
+from kvspecs.proof.state import State, Vocabulary, awaiting, through
 
 Alter = Callable[[Vocabulary, State, Parameters, Effect], Effect]
 
@@ -96,6 +96,14 @@ def _failed_on_the_last_worker(w: Vocabulary, s: State, p: Parameters, t: State)
     return lambda i, h: pick(i == p.j, all_of(s.job_host(p.j, h), p.fails(h)), s.failed(i, h))
 
 
+def _reads_what_is_computed(s: State, p: Parameters) -> Callable[..., Any]:
+    return lambda r, d: implies(all_of(p.computes(r), s.table(r, d), s.computed(r, d)), p.part(r, d))
+
+
+def _is_in_both(s: State, r: Any, d: Any) -> Any:
+    return all_of(*(through(s, g, r, d) for g in awaiting(s)))
+
+
 def _one_more(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
     return lambda x: t.stores_marked(x) + one(all_of(x == p.v, no(p.load)))
 
@@ -174,7 +182,6 @@ BUGS: tuple[Bug, ...] = (
     Bug("cancelled-load-leaks", BOTH, "LeaveQueuedLoad", untouched("host_refs", "host_queued"), "host-owned"),
     Bug("launched-load-is-cancelled", BOTH, "LeaveQueuedLoad", without("never-launched"), "work-is-in-table"),
     # launches
-    Bug("launch-twice-at-depth-1", BOTH, "Launch", without("output-is-handled"), "awaited-is-last"),
     Bug("launch-reuses-step-id", BOTH, "Launch", without("last-is-last"), "awaited-is-last"),
     Bug("store-into-held-block", BOTH, "Launch", without("stored-is-free"), "pinned-host-key-stays"),
     Bug("store-of-another-key", BOTH, "Launch", without("source-holds-key"), "store-reads"),
@@ -251,6 +258,50 @@ BUGS: tuple[Bug, ...] = (
     Bug("output-publishes-what-left", BOTH, "HandleOutput", without("publishes-eligible"), "cached-on-device"),
     Bug("output-keeps-what-left", BOTH, "HandleOutput", untouched("device_refs", "device_queued"), "device-owned"),
     Bug("output-computes-nothing", BOTH, "HandleOutput", untouched("computed"), "cached-as-it-stands"),
+    # a step ahead of the output of another
+    Bug("third-step-is-launched", BOTH, "Launch", without("output-is-handled"), "awaited-is-last"),
+    Bug(
+        "computes-again-what-is-on-its-way",
+        BOTH,
+        "Launch",
+        instead("reads-what-is-computed", _reads_what_is_computed),
+        "shares-agree",
+    ),
+    Bug(
+        "step-ahead-is-left-without-references",
+        BOTH,
+        "LeaveRunning",
+        changing(device_refs=lambda w, s, p, t: lambda d: t.device_refs(d) - one(_is_in_both(s, p.r, d))),
+        "device-owned",
+    ),
+    Bug(
+        "request-leaves-the-older-step-alone",
+        BOTH,
+        "LeaveRunning",
+        changing(left=lambda w, s, p, t: lambda g, r: pick(g == s.ahead(), s.left(g, r), t.left(g, r))),
+        "computes-for-running",
+    ),
+    Bug(
+        "output-forgets-the-step-ahead",
+        BOTH,
+        "HandleOutput",
+        changing(awaited=lambda w, s, p, t: lambda: -1),
+        "awaited-is-last",
+    ),
+    Bug(
+        "output-releases-what-the-step-ahead-holds",
+        BOTH,
+        "HandleOutput",
+        changing(device_refs=lambda w, s, p, t: lambda d: t.device_refs(d) - s.counts.left_ahead(d)),
+        "device-owned",
+    ),
+    Bug(
+        "reset-leaves-the-step-ahead-without-references",
+        BOTH,
+        "Reset",
+        changing(device_refs=lambda w, s, p, t: lambda d: t.device_refs(d) - pick(p.keep, 0, s.counts.twice(d))),
+        "device-owned",
+    ),
     # marks
     Bug("mark-beyond-what-is-copied", BOTH, "HearMark", without("is-true"), "marks-are-true"),
     Bug("mark-of-jobs-to-come", BOTH, "HearMark", without("issued"), "marks-are-issued"),

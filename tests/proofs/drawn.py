@@ -28,8 +28,11 @@ def draw(discipline: Discipline, action: Action, count: int, seed: int = 0) -> l
     solver.add([*shape(induction), *shape_of_choice(induction)])
     chance = random.Random(f"{seed} {action.name}")
     found: list[Found] = []
-    for _ in range(count):
+    for number in range(count):
         solver.push()
+        for step in (induction.before.ahead(), induction.before.awaited()) if number % 2 == 0 else ():
+            if str(solver.check(step >= 0)) == "sat":  # two launched steps are rare, and are asked for
+                solver.add(step >= 0)
         for name in WISHES:
             for terms in induction.tuples(TABLES[name][0]):
                 if chance.random() < 0.1:

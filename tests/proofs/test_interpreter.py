@@ -44,8 +44,6 @@ def test_a_planted_mismatch_is_found() -> None:
 
 def test_what_is_beyond_the_specification_is_refused() -> None:
     _, sizes = parse_scope("s1")
-    with pytest.raises(NotSpecified, match="depth 2"):
-        Interpreter(Machine(Contract("pinning", depth=2), sizes))
     with pytest.raises(NotSpecified, match="a second host tier is not in the specification"):
         Interpreter(Machine(Contract("pinning"), sizes._replace(second_blocks=1)))
     with pytest.raises(NotSpecified, match="deadlines"):

@@ -42,16 +42,18 @@ def vocabulary(setting: Setting) -> Vocabulary:
     return constants(
         setting.contract.discipline,
         setting.contract.marks,
+        setting.contract.depth > 1,
         lambda k, l: (k, l) in before,  # noqa: E741
         lambda r, k: (r, k) in prompts,
     )
 
 
-def constants(discipline: Discipline, marks: Term, below: Binary, in_prompt: Binary) -> Vocabulary:
+def constants(discipline: Discipline, marks: Term, deep: Term, below: Binary, in_prompt: Binary) -> Vocabulary:
     """The machine's numbers for phases and views, and how keys are ordered."""
     return Vocabulary(
         discipline=discipline,
         marks=marks,
+        deep=deep,
         none=NONE,
         torn=TORN,
         below=below,
@@ -194,7 +196,7 @@ def _step(setting: Setting, step: Any, entries: dict[str, Entries]) -> None:
     entries["in_steps"][(step.id,)] = True
     entries["handled"][(step.id,)] = step.handled
     if not step.handled:
-        entries["awaited"][()] = step.id
+        entries["ahead" if entries["awaited"] else "awaited"][()] = step.id
     for worker, ran in enumerate(step.ran):
         entries["ran"][step.id, worker] = ran
     entries["laggard"][(step.id,)] = step.ran.index(False) if False in step.ran else 0

@@ -196,7 +196,8 @@ def _denied(formula: Term) -> tuple[Expression, ...]:
 @cache
 def compiled(discipline: Discipline) -> tuple[tuple[Invariant, Denied], ...]:
     """Every invariant of a discipline with the function that is made from it."""
-    w = constants(discipline, Expression("w.marks", frozenset()), _relation("below"), _relation("in_prompt"))
+    marks, deep = Expression("w.marks", frozenset()), Expression("w.deep", frozenset())
+    w = constants(discipline, marks, deep, _relation("below"), _relation("in_prompt"))
     made: list[tuple[Invariant, Denied]] = []
     for invariant in invariants_of(discipline):
         scope: dict[str, Any] = {}

@@ -35,7 +35,7 @@ from kvmodel.transfer_job import (
 from kvspecs.proof.action import Parameters
 from kvspecs.proof.finite import FiniteInduction
 from kvspecs.proof.logic import Term, all_of, any_of, differ, iff, implies, no
-from kvspecs.proof.state import TABLES, in_share, in_table, keeps_references
+from kvspecs.proof.state import TABLES, in_share, in_table, keeps_references, reached
 from kvspecs.proof.symbols import PHASES, VIEWS
 
 SIZES: Mapping[str, int] = {"D": 3, "H": 2, "R": 2, "W": 2, "K": 3, "J": 3, "S": 2}
@@ -67,12 +67,13 @@ def machine_of(discipline: Discipline, name: str = "") -> Machine:
     """A machine that has room for what the solver finds, and the action of that name. Its engine waits for the first
     worker alone."""
     reports: Reports = "marks" if name in OF_MARKS else "per-job"
-    return Machine(Contract(discipline, output_from="first", reports=reports), SCOPE)
+    return Machine(Contract(discipline, output_from="first", depth=2, reports=reports), SCOPE)
 
 
 def shape(f: FiniteInduction) -> Iterator[Term]:
     """What the machine's states are besides: the solver is asked for states of this shape."""
     w, s, e = f.w, f.before, f.elements
+    yield w.deep
     yield w.marks == (f.action.name in OF_MARKS)
     for k, other in f.tuples("KK"):
         yield w.below(k, other) == (k.eq(e["K"][FIRST]) and other.eq(e["K"][SECOND]))
@@ -264,7 +265,7 @@ def _shape_of_part(f: FiniteInduction, p: Parameters, r: Term) -> Iterator[Term]
     def part(d: Term) -> Term:
         return all_of(p.computes(r), p.part(r, d))
 
-    yield implies(p.computes(r), any_of(*(all_of(part(d), no(s.computed(r, d))) for d in f.elements["D"])))
+    yield implies(p.computes(r), any_of(*(all_of(part(d), no(reached(s, r, d))) for d in f.elements["D"])))
     yield from _early(f, part, lambda d: s.table(r, d), lambda d: s.stands_for(r, d))
 
 
@@ -513,7 +514,7 @@ def _launch(t: Tables, p: Mapping[str, Any]) -> act.Launch:
     computes = []
     for r in _chosen(p["computes"]):
         table = [d for d in range(SIZES["D"]) if t["table"][r, d]]
-        start = sum(t["computed"][r, d] for d in table)
+        start = sum(t["computed"][r, d] or _is_through_awaited(t, r, d) for d in table)
         computes.append((r, start, sum(p["part"][r, d] for d in table)))
     stores = []
     for j in range(t["next_job"][()], p["until"]):
@@ -530,6 +531,12 @@ def _copy(t: Tables, p: Mapping[str, Any], stream: int) -> MachineAction:
     if not failing:
         return act.Run(p["v"], stream)
     return act.FailCopy(p["v"], stream, None if len(failing) == len(hosts) else failing[0])
+
+
+def _is_through_awaited(t: Tables, r: int, d: int) -> bool:
+    """The step whose output is awaited computes for the request in that block."""
+    g = t["awaited"][()]
+    return g >= 0 and t["shares"][g, r] and not t["left"][g, r] and t["share_table"][g, r, d]
 
 
 def _unowed(t: Tables, p: Mapping[str, Any]) -> MachineAction:

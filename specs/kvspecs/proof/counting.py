@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kvspecs.proof.logic import Term, Unary, all_of, any_of, iff, implies, no, one
-from kvspecs.proof.state import State, Vocabulary, in_awaited
+from kvspecs.proof.state import State, Vocabulary, awaiting, in_share, through
 
 Member = Callable[[Vocabulary, State, Term, Term], Term]
 
@@ -21,16 +21,21 @@ class Count(NamedTuple):
     member: Member
 
 
-def _through_step(s: State, r: Term, d: Term) -> Term:
-    return all_of(in_awaited(s, r, d), no(s.left(s.awaited(), r)))
-
-
 def _idle(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
-    return all_of(s.table(r, d), s.phase(r) == w.running, no(_through_step(s, r, d)))
+    launched = any_of(*(through(s, g, r, d) for g in awaiting(s)))
+    return all_of(s.table(r, d), s.phase(r) == w.running, no(launched))
 
 
 def _computing(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
-    return _through_step(s, r, d)
+    return all_of(through(s, s.awaited(), r, d), no(through(s, s.ahead(), r, d)))
+
+
+def _ahead(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
+    return all_of(through(s, s.ahead(), r, d), no(through(s, s.awaited(), r, d)))
+
+
+def _twice(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
+    return all_of(*(through(s, g, r, d) for g in awaiting(s)))
 
 
 def _loading(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
@@ -42,7 +47,15 @@ def _draining(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
 
 
 def _left(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
-    return all_of(in_awaited(s, r, d), s.left(s.awaited(), r))
+    return _has_left(s, s.awaited(), r, d)
+
+
+def _left_ahead(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
+    return _has_left(s, s.ahead(), r, d)
+
+
+def _has_left(s: State, g: Term, r: Term, d: Term) -> Term:
+    return all_of(g >= 0, in_share(s, g, r, d), s.left(g, r))
 
 
 def _looked_up(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
@@ -80,9 +93,12 @@ def _host_abandoned(w: Vocabulary, s: State, j: Term, h: Term) -> Term:
 COUNTS: Mapping[str, Count] = {
     "idle": Count("R", "D", _idle),
     "computing": Count("R", "D", _computing),
+    "ahead": Count("R", "D", _ahead),
+    "twice": Count("R", "D", _twice),
     "loading": Count("R", "D", _loading),
     "draining": Count("R", "D", _draining),
     "left": Count("R", "D", _left),
+    "left_ahead": Count("R", "D", _left_ahead),
     "looked_up": Count("R", "D", _looked_up),
     "queued": Count("J", "D", _queued),
     "launched": Count("J", "D", _launched),
@@ -94,7 +110,20 @@ COUNTS: Mapping[str, Count] = {
 }
 """By name: each field of `Cardinalities`. A request counts for a device block in one way at most, and so does a job."""
 
-DEVICE_OWNERS = ("idle", "computing", "loading", "draining", "left", "looked_up", "queued", "launched", "abandoned")
+DEVICE_OWNERS = (
+    "idle",
+    "computing",
+    "ahead",
+    "twice",
+    "loading",
+    "draining",
+    "left",
+    "left_ahead",
+    "looked_up",
+    "queued",
+    "launched",
+    "abandoned",
+)
 HOST_OWNERS = ("host_looked_up", "host_queued", "host_launched", "host_abandoned")
 
 

@@ -93,6 +93,7 @@ class FiniteInduction:
             for terms in self.tuples(arguments) if value in "JS" and arguments else ():
                 yield self._is_id(value, getattr(self.before, name)(*terms))
         yield self._is_id("S", self.before.awaited())
+        yield self._is_id("S", self.before.ahead())
         yield self.after.next_job() <= self._jobs
         for name, signature in self.action.parameters.items():
             arguments, arrow, value = signature.partition(">")

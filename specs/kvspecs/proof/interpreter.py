@@ -36,11 +36,9 @@ class NotSpecified(ValueError):
 
 
 def check_specified(setting: Setting) -> None:
-    """Raises NotSpecified for what the specification lacks: depth 2, resets of one tier, blocks at several positions,
+    """Raises NotSpecified for what the specification lacks: resets of one tier, blocks at several positions,
     windows, deadlines, a second host tier, workers that die."""
     contract, scope = setting.contract, setting.scope
-    if contract.depth > 1:
-        raise NotSpecified(f"depth {contract.depth} is not in the specification; it has depth 1")
     if scope.tiers != ("all",):
         raise NotSpecified("resets of one tier are not in the specification")
     if scope.repeats:

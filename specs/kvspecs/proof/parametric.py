@@ -191,6 +191,7 @@ class Induction(Provable):
         if self.after.next_job is not self.before.next_job:
             base.add("J", self.before.next_job())
         base.add("S", self.before.awaited())
+        base.add("S", self.before.ahead())
         pool = Pool()
         pool.include(base)
         links = LINKS

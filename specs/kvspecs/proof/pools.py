@@ -46,6 +46,11 @@ def touched(tier: Tier, chosen: Unary) -> Tier:
     )
 
 
+def shared(tier: Tier, times: Unary) -> Tier:
+    """So many references more on each block, which has some."""
+    return tier._replace(refs=lambda b: tier.refs(b) + times(b))
+
+
 def taken(w: Vocabulary, tier: Tier, chosen: Unary) -> Tier:
     """Each chosen block gets its first reference, loses its key, and leaves the free queue."""
     return Tier(

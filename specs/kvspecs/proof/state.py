@@ -17,9 +17,11 @@ from kvspecs.proof.logic import Binary, Term, Ternary, Unary, all_of, any_of, di
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What never changes: the discipline, how workers report, the names of phases and views, and how keys are ordered.
+    """What never changes: the discipline, how workers report, how deep the pipeline is, the names of phases and views,
+    and how keys are ordered.
 
     marks      workers report high-water marks, rather than single jobs
+    deep       a step may be launched before the output of the one before it is handled (depth 2)
     none       no key
     torn       what a failed copy leaves behind. Nothing is assumed of it: it might be anything
     below      below(k, l): the prefix that k stands for is a proper prefix of l's
@@ -28,6 +30,7 @@ class Vocabulary:
 
     discipline: Discipline
     marks: Term
+    deep: Term
     none: Term
     torn: Term
     below: Binary
@@ -110,7 +113,8 @@ class State:
     writes: Annotated[Binary, "SD>B", "it writes the block; otherwise it reads it"]
     writer: Annotated[Binary, "SD>R", "for which request it does"]
     step_waits_for: Annotated[Binary, "SJ>B", "it runs on a worker after that job's copies have run there"]
-    awaited: Annotated[Callable[[], Term], ">S", "the step whose output is not handled, or -1"]
+    awaited: Annotated[Callable[[], Term], ">S", "the oldest step whose output is not handled, or -1"]
+    ahead: Annotated[Callable[[], Term], ">S", "the step that was launched before that output was handled, or -1"]
 
     wrote: Annotated[Unary, "D>S", "the last step that was launched to write the block", GHOST]
     read_from: Annotated[Binary, "SD>S", "the step that wrote what this one reads", GHOST]
@@ -128,16 +132,20 @@ class State:
 class Cardinalities:
     """How many owners of each sort a block has: sizes of finite sets, which formulas may only compare and add.
 
-    On the device: requests that hold it while RUNNING and not through the launched step, through the launched step,
-    LOADING, DRAINING; requests that left the launched step; lookups; jobs (under pinning) that are queued, launched and
+    On the device: requests that hold it while RUNNING and through no launched step, through the awaited step alone,
+    through the one ahead alone, through both, LOADING, DRAINING; requests that left the awaited step, or the one ahead;
+    lookups; jobs (under pinning) that are queued, launched and
     live, abandoned. On the host: lookups and the same jobs.
     """
 
     idle: Unary
     computing: Unary
+    ahead: Unary
+    twice: Unary
     loading: Unary
     draining: Unary
     left: Unary
+    left_ahead: Unary
     looked_up: Unary
     queued: Unary
     launched: Unary
@@ -201,18 +209,52 @@ def in_share(s: State, g: Term, r: Term, d: Term) -> Term:
     return all_of(s.shares(g, r), s.share_table(g, r, d))
 
 
+def awaiting(s: State) -> tuple[Term, Term]:
+    """The steps whose output is not handled, or -1: the older one, and the one launched ahead of that output."""
+    return s.awaited(), s.ahead()
+
+
+def is_full(w: Vocabulary, s: State) -> Term:
+    """As many outputs are awaited as the pipeline is deep."""
+    return any_of(s.ahead() >= 0, all_of(no(w.deep), s.awaited() >= 0))
+
+
+def is_awaited(s: State, g: Term) -> Term:
+    return all_of(g >= 0, any_of(*(g == h for h in awaiting(s))))
+
+
+def in_step(s: State, g: Term, r: Term) -> Term:
+    """The step computes for the request, which has not left it."""
+    return all_of(g >= 0, s.shares(g, r), no(s.left(g, r)))
+
+
 def in_launched_step(s: State, r: Term) -> Term:
     """A launched step whose output is not handled computes for the request, which has not left it."""
-    return all_of(s.awaited() >= 0, s.shares(s.awaited(), r), no(s.left(s.awaited(), r)))
+    return any_of(*(in_step(s, g, r) for g in awaiting(s)))
+
+
+def through(s: State, g: Term, r: Term, d: Term) -> Term:
+    """The step computes for the request in that block."""
+    return all_of(in_step(s, g, r), s.share_table(g, r, d))
 
 
 def in_awaited(s: State, r: Term, d: Term) -> Term:
-    """The block is in the request's share of the step whose output is not handled."""
-    return all_of(s.awaited() >= 0, in_share(s, s.awaited(), r, d))
+    """The block is in the request's share of a step whose output is not handled, whether the request left it or not."""
+    return any_of(*(all_of(g >= 0, in_share(s, g, r, d)) for g in awaiting(s)))
+
+
+def written_by(s: State, g: Term, d: Term) -> Term:
+    """The step, if there is one, writes the block."""
+    return all_of(g >= 0, s.writes(g, d))
 
 
 def written_by_awaited(s: State, d: Term) -> Term:
-    return all_of(s.awaited() >= 0, s.writes(s.awaited(), d))
+    return any_of(*(written_by(s, g, d) for g in awaiting(s)))
+
+
+def reached(s: State, r: Term, d: Term) -> Term:
+    """The KV of the request's block exists, or will once the step that is awaited has run."""
+    return any_of(s.computed(r, d), through(s, s.awaited(), r, d))
 
 
 def yields(s: State, g: Term, d: Term, x: Term, key: Term, old: Term) -> Term:

@@ -39,6 +39,7 @@ class Symbols:
         return Vocabulary(
             discipline=discipline,
             marks=z3.Bool("marks"),
+            deep=z3.Bool("deep"),
             none=self.none,
             torn=z3.Const(f"torn_{key.name()}", key),
             below=z3.Function("below", key, key, z3.BoolSort()),

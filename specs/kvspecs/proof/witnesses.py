@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kvmodel.contract import DISCIPLINES, Discipline
 from kvspecs.proof.bounded import SIZES, Bounded, Path
 from kvspecs.proof.logic import Term, all_of, differ, no
-from kvspecs.proof.state import State, in_share, in_table, live_store, marked, pending
+from kvspecs.proof.state import State, awaiting, in_share, in_table, live_store, marked, pending, through
 
 TWO_WORKERS: Mapping[str, int] = {**SIZES, "W": 2}
 
@@ -125,6 +125,19 @@ def _covered_together(b: Bounded, s: State) -> Term:
     return b.some("JJWHH", found)
 
 
+def _in_both_steps(b: Bounded, s: State) -> Term:
+    a, ahead = awaiting(s)
+    return b.some("RD", lambda r, d: all_of(through(s, a, r, d), through(s, ahead, r, d), s.writes(a, d)))
+
+
+def _left_both_steps(b: Bounded, s: State) -> Term:
+    def found(r: Term, d: Term) -> Term:
+        gone = all_of(*(all_of(in_share(s, g, r, d), s.left(g, r)) for g in awaiting(s)))
+        return all_of(s.ahead() >= 0, gone, s.device_refs(d) == 2)
+
+    return b.some("RD", found)
+
+
 WITNESSES: tuple[Witness, ...] = (
     Witness(
         "an abandoned load is copied and not reported while its source is owned again",
@@ -196,6 +209,21 @@ WITNESSES: tuple[Witness, ...] = (
         "what a load failed to bring is computed where it is torn",
         _computed_after_load,
         _path(_IN_FLIGHT, "RunLoad CompleteFailedLoad Wake Launch"),
+    ),
+    Witness(
+        "a step reads what the one before it has yet to compute",
+        _in_both_steps,
+        _path("Submit Admit Launch Grow Launch"),
+    ),
+    Witness(
+        "two launched steps hold a block of a request that left both",
+        _left_both_steps,
+        _path("Submit Admit Launch Grow Launch LeaveRunning"),
+    ),
+    Witness(
+        "the older of two steps is handled, and the younger one awaited",
+        lambda b, s: all_of(s.awaited() == 1, s.ahead() == -1, b.some("RD", lambda r, d: through(s, 1, r, d))),
+        _path("Submit Admit Launch Grow Launch RunCompute HandleOutput"),
     ),
     Witness(
         "one mark covers two stores",

@@ -15,13 +15,13 @@ from kvspecs.proof.pools import device, enough, host, released
 from kvspecs.proof.state import (
     State,
     Vocabulary,
-    in_awaited,
     in_table,
     keeps_references,
     live_load,
     live_store,
     marked,
-    written_by_awaited,
+    through,
+    written_by,
 )
 
 
@@ -331,8 +331,8 @@ def lose(w: Vocabulary, s: State, p: Parameters) -> Effect:
 
 
 def handle_output(w: Vocabulary, s: State, p: Parameters) -> Effect:
-    """The worker `v`, on whose output the engine waits, has run the step: its requests have their blocks computed, and
-    what is published can be hit. What the step owned of requests that left is released.
+    """The worker `v`, on whose output the engine waits, has run the oldest step that is awaited: its requests have
+    their blocks computed, and what is published can be hit. What the step owned of requests that left is released.
 
     last: every worker has run it, so that it leaves the table; else `other` has yet to.
     """
@@ -342,7 +342,7 @@ def handle_output(w: Vocabulary, s: State, p: Parameters) -> Effect:
         return all_of(s.shares(g, r), no(s.left(g, r)))
 
     def eligible(d: Term) -> Term:
-        return all_of(written_by_awaited(s, d), stays(s.writer(g, d)), no(s.step_old(g, d)))
+        return all_of(written_by(s, g, d), stays(s.writer(g, d)), no(s.step_old(g, d)))
 
     tier = device(s)._replace(key=lambda d: pick(p.publish(d), s.step_key(g, d), s.device_key(d)))
     return Effect(
@@ -356,14 +356,19 @@ def handle_output(w: Vocabulary, s: State, p: Parameters) -> Effect:
         after=replace(
             s,
             **released(tier, s.counts.left).device(),
-            computed=lambda r, d: any_of(s.computed(r, d), all_of(stays(r), in_awaited(s, r, d))),
-            awaited=lambda: -1,
+            computed=lambda r, d: any_of(s.computed(r, d), through(s, g, r, d)),
+            awaited=s.ahead,
+            ahead=lambda: -1,
             handled=lambda x: any_of(s.handled(x), x == g),
             in_steps=lambda x: all_of(s.in_steps(x), no(all_of(x == g, p.last))),
             laggard=lambda x: pick(x == g, p.other, s.laggard(x)),
         ),
         promises=(enough(device(s), "D", s.counts.left),),
-        unions=(Union(("after", "idle"), (("before", "idle"), ("before", "computing"))),),
+        unions=(
+            Union(("after", "idle"), (("before", "idle"), ("before", "computing"))),
+            Union(("after", "computing"), (("before", "ahead"), ("before", "twice"))),
+            Union(("after", "left"), (("before", "left_ahead"),)),
+        ),
     )
 
 

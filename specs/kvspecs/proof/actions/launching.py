@@ -6,7 +6,7 @@ from kvspecs.proof.action import Action, Clause, Effect, Parameters, holds
 from kvspecs.proof.counting import Union
 from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no, pick
 from kvspecs.proof.pools import device, host, taken, touched
-from kvspecs.proof.state import State, Vocabulary, in_table, live_store, pending
+from kvspecs.proof.state import State, Vocabulary, in_table, is_full, live_store, pending, reached
 
 
 def launch(w: Vocabulary, s: State, p: Parameters) -> Effect:
@@ -32,7 +32,7 @@ def launch(w: Vocabulary, s: State, p: Parameters) -> Effect:
         return all_of(in_table(w, s, j), no(s.sent(j)))
 
     def written(d: Term) -> Term:
-        return all_of(used(d), no(s.computed(user(d), d)))
+        return all_of(used(d), no(reached(s, user(d), d)))
 
     def computes(r: Term) -> Term:
         return p.computes(r)
@@ -42,11 +42,12 @@ def launch(w: Vocabulary, s: State, p: Parameters) -> Effect:
         return pick(all_of(s.in_steps(s.wrote(d)), s.writes(s.wrote(d), d)), s.wrote(d), -1)
 
     step = pick(p.compute, g, last)
+    alone = s.awaited() == -1
     host_tier = taken(w, host(s), stored)
     tier = touched(device(s), is_source) if w.pins else device(s)
     return Effect(
         guard=(
-            holds("output-is-handled", s.awaited() == -1),
+            holds("output-is-handled", no(is_full(w, s))),
             *_computed(w, s, p),
             *_stores(w, s, p),
             *_flushed(w, s, p, written, queued_load),
@@ -55,7 +56,8 @@ def launch(w: Vocabulary, s: State, p: Parameters) -> Effect:
             s,
             **tier.device(),
             **host_tier.host(),
-            awaited=lambda: pick(p.compute, g, -1),
+            awaited=lambda: pick(alone, pick(p.compute, g, -1), s.awaited()),
+            ahead=lambda: pick(all_of(p.compute, no(alone)), g, -1),
             in_steps=lambda x: any_of(s.in_steps(x), all_of(p.compute, x == g)),
             handled=lambda x: all_of(s.handled(x), differ(x, g)),
             ran=lambda x, v: all_of(s.ran(x, v), differ(x, g)),
@@ -98,6 +100,8 @@ def launch(w: Vocabulary, s: State, p: Parameters) -> Effect:
         changed={("J", "D"): lambda d: job(stored_in(d)), ("J", "H"): job},
         unions=(
             Union(("before", "idle"), (("after", "idle"), ("after", "computing"))),
+            Union(("before", "idle"), (("after", "idle"), ("after", "ahead"))),
+            Union(("before", "computing"), (("after", "computing"), ("after", "twice"))),
             Union(("after", "launched"), (("before", "launched"), ("before", "queued"))),
             Union(("after", "host_launched"), (("before", "host_launched"), ("before", "host_queued"))),
         ),
@@ -105,7 +109,8 @@ def launch(w: Vocabulary, s: State, p: Parameters) -> Effect:
 
 
 def _computed(w: Vocabulary, s: State, p: Parameters) -> tuple[Clause, ...]:
-    """Running requests are computed, each from its first block that is not computed yet, wholly or in part."""
+    """Running requests are computed, each from its first block that is not computed yet, nor by the step whose output
+    is awaited, wholly or in part."""
     g, last, part, used, user, computes = p.g, p.last, p.part, p.used, p.user, p.computes
     return (
         holds("step-is-an-id", all_of(g >= 0, last < g, last >= -1)),
@@ -118,7 +123,7 @@ def _computed(w: Vocabulary, s: State, p: Parameters) -> tuple[Clause, ...]:
         Clause(
             "reads-what-is-computed",
             "RD",
-            lambda r, d: implies(all_of(computes(r), s.table(r, d), s.computed(r, d)), part(r, d)),
+            lambda r, d: implies(all_of(computes(r), s.table(r, d), reached(s, r, d)), part(r, d)),
         ),
         Clause("used-by-user", "D", lambda d: implies(used(d), part(user(d), d))),
         Clause("user-uses", "RD", lambda r, d: implies(part(r, d), used(d))),
@@ -138,7 +143,7 @@ def _stores(w: Vocabulary, s: State, p: Parameters) -> tuple[Clause, ...]:
             no(s.outdated(r)),
             s.table(r, d),
             s.stands_for(r, d) == key(h),
-            any_of(s.computed(r, d), p.part(r, d)),
+            any_of(reached(s, r, d), p.part(r, d)),
         )
 
     return (

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from kvspecs.proof.action import Action, Clause, Effect, Parameters, holds
 from kvspecs.proof.logic import Term, Unary, all_of, any_of, differ, implies, no, one, pick
-from kvspecs.proof.pools import device, enough, host, released, taken, touched
-from kvspecs.proof.state import State, Vocabulary, in_awaited, in_launched_step
+from kvspecs.proof.pools import device, enough, host, released, shared, taken, touched
+from kvspecs.proof.state import State, Vocabulary, awaiting, in_launched_step, in_step, is_awaited, through
 
 
 def of_request(r: Term) -> dict[tuple[str, str], Unary]:
@@ -138,19 +138,23 @@ def wake(w: Vocabulary, s: State, p: Parameters) -> Effect:
 
 
 def table_let_go(s: State, r: Term, phase: Term) -> Effect:
-    """The request owns its table no more. What a launched step computes in passes to that step (PR 45357)."""
+    """The request owns its table no more. What launched steps compute in passes to these steps, each of which has
+    references of its own (PR 45357)."""
 
     def freed(d: Term) -> Term:
-        return one(all_of(s.table(r, d), no(all_of(in_launched_step(s, r), in_awaited(s, r, d)))))
+        return one(all_of(s.table(r, d), no(any_of(*(through(s, g, r, d) for g in awaiting(s))))))
+
+    def twice(d: Term) -> Term:
+        return one(all_of(*(through(s, g, r, d) for g in awaiting(s))))
 
     return Effect(
         guard=(),
         after=replace(
             s,
-            **released(device(s), freed).device(),
+            **shared(released(device(s), freed), twice).device(),
             phase=lambda x: pick(x == r, phase, s.phase(x)),
             table=lambda x, d: all_of(s.table(x, d), differ(x, r)),
-            left=lambda g, x: any_of(s.left(g, x), all_of(x == r, in_launched_step(s, r), g == s.awaited())),
+            left=lambda g, x: any_of(s.left(g, x), all_of(x == r, is_awaited(s, g), in_step(s, g, r))),
         ),
         promises=(enough(device(s), "D", freed),),
         changed=of_request(r),

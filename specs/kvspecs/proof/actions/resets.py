@@ -5,13 +5,13 @@ from dataclasses import replace
 from kvspecs.proof.action import Action, Clause, Effect, Parameters, holds
 from kvspecs.proof.counting import Union
 from kvspecs.proof.logic import Term, Unary, all_of, any_of, implies, no, pick
-from kvspecs.proof.pools import cleared, device, enough, host, released
-from kvspecs.proof.state import State, Vocabulary, keeps_references
+from kvspecs.proof.pools import cleared, device, enough, host, released, shared
+from kvspecs.proof.state import State, Vocabulary, is_awaited, keeps_references
 
 
 def _device_freed(w: Vocabulary, s: State, p: Parameters) -> Unary:
-    """Lookups, loading and draining requests let go; running ones too unless they are kept, except of what the
-    launched step computes in. Under pinning a load that was never launched is cancelled."""
+    """Lookups, loading and draining requests let go; running ones too unless they are kept, except of what
+    launched steps compute in. Under pinning a load that was never launched is cancelled."""
     c = s.counts
 
     def freed(d: Term) -> Term:
@@ -72,10 +72,14 @@ def reset(w: Vocabulary, s: State, p: Parameters) -> Effect:
     def heard(j: Term, x: Term) -> Term:
         return any_of(s.reported(j, x), s.lost(j, x))
 
+    def twice(d: Term) -> Term:
+        """Each of two launched steps gets references of its own."""
+        return pick(keep, 0, s.counts.twice(d))
+
     freed, host_freed = _device_freed(w, s, p), _host_freed(w, s)
     after = replace(
         s,
-        **cleared(w, released(device(s), freed)).device(),
+        **cleared(w, shared(released(device(s), freed), twice)).device(),
         **cleared(w, released(host(s), host_freed)).host(),
         phase=afterwards,
         table=lambda r, d: all_of(s.table(r, d), stays(r)),
@@ -85,7 +89,7 @@ def reset(w: Vocabulary, s: State, p: Parameters) -> Effect:
         awaits=lambda r, j: False,
         view=lambda j: _view_after(w, s, p, j),
         flushed=lambda j: any_of(s.flushed(j), all_of(not w.pins, keeps_references(w, s, j), s.sent(j))),
-        left=lambda g, r: any_of(s.left(g, r), all_of(no(keep), g == s.awaited(), s.shares(g, r))),
+        left=lambda g, r: any_of(s.left(g, r), all_of(no(keep), is_awaited(s, g), s.shares(g, r))),
         step_old=lambda g, d: any_of(s.step_old(g, d), invalidate),
         device_old=lambda d, x: any_of(s.device_old(d, x), invalidate),
         host_old=lambda h, x: any_of(s.host_old(h, x), invalidate),
@@ -99,7 +103,8 @@ def reset(w: Vocabulary, s: State, p: Parameters) -> Effect:
         after=after,
         promises=(enough(device(s), "D", freed), enough(host(s), "H", host_freed)),
         unions=(
-            Union(("after", "left"), (("before", "left"), ("before", "computing"))),
+            Union(("after", "left"), (("before", "left"), ("before", "computing"), ("before", "twice"))),
+            Union(("after", "left_ahead"), (("before", "left_ahead"), ("before", "ahead"), ("before", "twice"))),
             Union(("after", "abandoned"), (("before", "abandoned"), ("before", "launched"))),
             Union(("after", "host_abandoned"), (("before", "host_abandoned"), ("before", "host_launched"))),
         ),

@@ -5,14 +5,16 @@ from kvspecs.proof.logic import Term, all_of, differ, implies, no
 from kvspecs.proof.state import (
     State,
     Vocabulary,
+    awaiting,
     computing,
+    in_awaited,
     in_share,
     in_table,
     live_load,
     live_store,
     pending,
     promised,
-    written_by_awaited,
+    written_by,
     yields,
 )
 
@@ -36,8 +38,9 @@ def computed_in_table(w: Vocabulary, s: State, r: Term, d: Term, x: Term) -> Ter
 
 
 def awaited_writes(w: Vocabulary, s: State, d: Term, x: Term) -> Term:
-    a = s.awaited()
-    return implies(written_by_awaited(s, d), promised(s, d, x, s.step_key(a, d), s.step_old(a, d)))
+    return all_of(
+        *(implies(written_by(s, g, d), promised(s, d, x, s.step_key(g, d), s.step_old(g, d))) for g in awaiting(s))
+    )
 
 
 def step_reads(w: Vocabulary, s: State, g: Term, r: Term, d: Term, x: Term) -> Term:
@@ -47,9 +50,10 @@ def step_reads(w: Vocabulary, s: State, g: Term, r: Term, d: Term, x: Term) -> T
 
 
 def awaited_reads(w: Vocabulary, s: State, r: Term, d: Term, x: Term) -> Term:
-    a = s.awaited()
-    reads = all_of(a >= 0, in_share(s, a, r, d), no(s.writes(a, d)))
-    return implies(reads, promised(s, d, x, s.step_key(a, d), s.step_old(a, d)))
+    def reads(g: Term) -> Term:
+        return all_of(g >= 0, in_share(s, g, r, d), no(s.writes(g, d)))
+
+    return all_of(*(implies(reads(g), promised(s, d, x, s.step_key(g, d), s.step_old(g, d))) for g in awaiting(s)))
 
 
 def store_reads(w: Vocabulary, s: State, j: Term, h: Term, x: Term) -> Term:
@@ -103,8 +107,9 @@ def computed_not_loaded_into(w: Vocabulary, s: State, r: Term, d: Term, j: Term,
 
 def awaited_not_loaded_into(w: Vocabulary, s: State, r: Term, d: Term, j: Term, x: Term) -> Term:
     loads = all_of(pending(s, j, x), s.is_load(j), s.job_device(j, d))
-    shared = all_of(s.awaited() >= 0, in_share(s, s.awaited(), r, d))
-    return implies(all_of(shared, loads), all_of(s.view(j) == w.forgotten, _rewritten(s, j, s.wrote(d), d, x)))
+    return implies(
+        all_of(in_awaited(s, r, d), loads), all_of(s.view(j) == w.forgotten, _rewritten(s, j, s.wrote(d), d, x))
+    )
 
 
 def loaded_not_stored_into(w: Vocabulary, s: State, j: Term, h: Term, i: Term, x: Term) -> Term:

@@ -2,7 +2,18 @@
 
 from kvspecs.proof.invariant import Invariant
 from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no
-from kvspecs.proof.state import State, Vocabulary, in_awaited, in_launched_step, in_share, in_table, written_by_awaited
+from kvspecs.proof.state import (
+    State,
+    Vocabulary,
+    awaiting,
+    in_awaited,
+    in_launched_step,
+    in_share,
+    in_table,
+    through,
+    written_by,
+    written_by_awaited,
+)
 
 _USE = "no-use-after-free"
 _READS = "reads-what-was-written"
@@ -10,13 +21,16 @@ _FENCE = "fence-before-reuse"
 
 
 def awaited_is_last(w: Vocabulary, s: State, g: Term) -> Term:
-    a = s.awaited()
+    a, b = awaiting(s)
+    here = s.in_steps(g)
     return all_of(
         a >= -1,
+        b >= -1,
         implies(a >= 0, all_of(s.in_steps(a), no(s.handled(a)))),
-        implies(s.in_steps(g), g >= 0),
-        implies(all_of(s.in_steps(g), no(s.handled(g))), g == a),
-        implies(all_of(s.in_steps(g), a >= 0), g <= a),
+        implies(b >= 0, all_of(w.deep, a >= 0, a < b, s.in_steps(b), no(s.handled(b)))),
+        implies(here, g >= 0),
+        implies(all_of(here, no(s.handled(g))), any_of(g == a, g == b)),
+        implies(all_of(here, a >= 0), any_of(g <= a, g == b)),
     )
 
 
@@ -33,21 +47,40 @@ def computes_for_running(w: Vocabulary, s: State, r: Term) -> Term:
 
 
 def share_of_running(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
-    stays = all_of(in_awaited(s, r, d), no(s.left(s.awaited(), r)))
-    return implies(stays, s.table(r, d))
+    return implies(any_of(*(through(s, g, r, d) for g in awaiting(s))), s.table(r, d))
 
 
 def share_and_tables(w: Vocabulary, s: State, r: Term, q: Term, d: Term) -> Term:
+    """Who else holds a block of a step holds it as the step does; and what is written, only its own request holds."""
     a = s.awaited()
-    written = all_of(s.writer(a, d) == q, in_launched_step(s, q), s.share_table(a, q, d), no(s.computed(q, d)))
-    return implies(
-        all_of(in_awaited(s, r, d), s.table(q, d)),
-        all_of(
-            s.stands_for(q, d) == s.step_key(a, d),
-            s.step_old(a, d) == s.outdated(q),
-            any_of(all_of(s.writes(a, d), written), all_of(no(s.writes(a, d)), s.computed(q, d))),
-        ),
-    )
+
+    def written(g: Term) -> Term:
+        return all_of(s.writer(g, d) == q, through(s, g, q, d), no(s.computed(q, d)))
+
+    def agrees(g: Term) -> Term:
+        read = any_of(s.computed(q, d), all_of(written_by(s, a, d), written(a)))
+        return implies(
+            all_of(g >= 0, in_share(s, g, r, d), s.table(q, d)),
+            all_of(
+                s.stands_for(q, d) == s.step_key(g, d),
+                s.step_old(g, d) == s.outdated(q),
+                any_of(all_of(s.writes(g, d), written(g)), all_of(no(s.writes(g, d)), read)),
+            ),
+        )
+
+    return all_of(*(agrees(g) for g in awaiting(s)))
+
+
+def shares_agree(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
+    a, b = awaiting(s)
+    both = all_of(b >= 0, through(s, a, r, d), s.shares(b, r))
+    same = all_of(s.step_key(b, d) == s.step_key(a, d), s.step_old(b, d) == s.step_old(a, d))
+    return implies(both, all_of(through(s, b, r, d), same, no(s.writes(b, d))))
+
+
+def ahead_writes_fresh(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
+    a, b = awaiting(s)
+    return implies(all_of(written_by(s, b, d), a >= 0), no(in_share(s, a, r, d)))
 
 
 def writer_shares(w: Vocabulary, s: State, g: Term, d: Term) -> Term:
@@ -59,8 +92,9 @@ def share_has_key(w: Vocabulary, s: State, g: Term, r: Term, d: Term) -> Term:
 
 
 def written_is_exclusive(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
-    a = s.awaited()
-    return implies(all_of(written_by_awaited(s, d), in_awaited(s, r, d)), r == s.writer(a, d))
+    return implies(
+        in_awaited(s, r, d), all_of(*(implies(written_by(s, g, d), r == s.writer(g, d)) for g in awaiting(s)))
+    )
 
 
 def written_not_cached(w: Vocabulary, s: State, d: Term) -> Term:
@@ -68,11 +102,11 @@ def written_not_cached(w: Vocabulary, s: State, d: Term) -> Term:
 
 
 def cached_as_in_step(w: Vocabulary, s: State, r: Term, d: Term) -> Term:
-    a = s.awaited()
-    return implies(
-        all_of(in_awaited(s, r, d), differ(s.device_key(d), w.none)),
-        all_of(s.step_key(a, d) == s.device_key(d), no(s.step_old(a, d))),
-    )
+    def agrees(g: Term) -> Term:
+        shared = all_of(g >= 0, in_share(s, g, r, d), differ(s.device_key(d), w.none))
+        return implies(shared, all_of(s.step_key(g, d) == s.device_key(d), no(s.step_old(g, d))))
+
+    return all_of(*(agrees(g) for g in awaiting(s)))
 
 
 def last_writer(w: Vocabulary, s: State, g: Term, d: Term) -> Term:
@@ -84,7 +118,7 @@ def last_writer(w: Vocabulary, s: State, g: Term, d: Term) -> Term:
 
 
 def awaited_wrote(w: Vocabulary, s: State, d: Term) -> Term:
-    return implies(written_by_awaited(s, d), s.wrote(d) == s.awaited())
+    return all_of(*(implies(written_by(s, g, d), s.wrote(d) == g) for g in awaiting(s)))
 
 
 def read_after(w: Vocabulary, s: State, g: Term, r: Term, d: Term, f: Term) -> Term:
@@ -108,12 +142,20 @@ def read_before(w: Vocabulary, s: State, g: Term, r: Term, d: Term) -> Term:
 
 
 INVARIANTS = (
-    Invariant("awaited-is-last", "S", awaited_is_last, "at depth 1 only the last launched step is not handled", _USE),
+    Invariant(
+        "awaited-is-last",
+        "S",
+        awaited_is_last,
+        "only the last step is not handled, at depth 2 the last two",
+        _USE,
+    ),
     Invariant("compute-order", "SSW", compute_order, "computes run in the order of their launches", _FENCE),
     Invariant("lagging", "S", lagging, "a handled step that is still there has a worker that lags", _FENCE),
     Invariant("computes-for-running", "R", computes_for_running, "a step computes for running requests", _USE),
     Invariant("share-of-running", "RD", share_of_running, "in blocks that they hold", _USE),
     Invariant("share-and-tables", "RRD", share_and_tables, "what it writes, only its own request holds", _USE),
+    Invariant("shares-agree", "RD", shares_agree, "a request's younger share goes on where the older one ends", _USE),
+    Invariant("ahead-writes-fresh", "RD", ahead_writes_fresh, "the step ahead writes nothing of the one before", _USE),
     Invariant("writer-shares", "SD", writer_shares, "who is written for has the block in its share", _USE),
     Invariant("share-has-key", "SRD", share_has_key, "every block of a step stands for a key", _READS),
     Invariant("written-is-exclusive", "RD", written_is_exclusive, "what it writes is in one share", _USE),

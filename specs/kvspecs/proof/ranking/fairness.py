@@ -38,7 +38,7 @@ REPORTS_ARRIVE = Fairness(
 )
 THE_ENGINE_STEPS = Fairness(
     "the-engine-steps",
-    "Output that is there is at last handled; while a load is queued and no output is awaited, a step is launched.",
+    "Output that is there is at last handled; while a load is queued and a step may be launched, one is.",
     ("HandleOutput", "Launch"),
 )
 

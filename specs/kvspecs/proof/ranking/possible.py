@@ -20,6 +20,7 @@ from kvspecs.proof.state import (
     Vocabulary,
     computing,
     in_table,
+    is_full,
     keeps_references,
     live_load,
     live_store,
@@ -192,7 +193,7 @@ def _brought_by_load(c: Situation, j: Term) -> dict[str, Any]:
     return values | {"pins": counts.looked_up, "host_pins": counts.host_looked_up} | _published_by_load(c, j)
 
 
-# A queued load: the output that is awaited is or will be there; when none is, a step may be launched.
+# A queued load: the output that is awaited is or will be there; unless as many are as may be, a step may be launched.
 
 
 def _queued(c: Situation, j: Term, *others: Term) -> tuple[Clause, ...]:
@@ -250,7 +251,7 @@ def _step_is_launched(c: Situation, j: Term) -> tuple[Clause, ...]:
         "until": s.next_job(),
         "flush": lambda i: all_of(in_table(w, s, i), s.sent(i)),
     }
-    may = s.awaited() == -1
+    may = no(is_full(w, s))
     guard = guard_of(c, "Launch", values)
     return tuple(Clause(clause.name, clause.sorts, _if(may, clause.formula)) for clause in guard)
 

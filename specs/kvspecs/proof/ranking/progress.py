@@ -16,7 +16,7 @@ from kvspecs.proof.ranking.theorems import (
     RESETS_SUCCEED,
     WORKERS_DRAIN,
 )
-from kvspecs.proof.state import computing, in_table, keeps_references, marked, pending
+from kvspecs.proof.state import computing, in_table, is_full, keeps_references, marked, pending
 
 DRAIN = ("RunCompute", "RunStore", "RunLoad", "HandleOutput", "ReportUnowed", *REPORTS_ARRIVE.actions)
 """What happens in a drain: copies run and are reported, and nothing else is launched."""
@@ -139,13 +139,14 @@ def _is_queued(c: Situation, j: Term) -> tuple[Clause, ...]:
 
 
 def _same_output_is_awaited(c: Situation, j: Term) -> tuple[Clause, ...]:
+    """While no step may be launched; once one may, it may until one is."""
     s, t = c.before, c.then
     over = any_of(no(in_table(c.w, t, j)), t.sent(j))
-    same = all_of(t.awaited() == s.awaited(), t.step_at(t.awaited()) == s.step_at(s.awaited()))
-    handled = all_of(s.awaited() >= 0, t.awaited() == -1)
+    same = all_of(t.awaited() == s.awaited(), t.step_at(t.awaited()) == s.step_at(s.awaited()), is_full(c.w, s))
+    over = any_of(over, no(is_full(c.w, t)))
     return (
-        holds("same-output-is-awaited", any_of(over, same, handled)),
-        Clause("who-has-run-has", "W", lambda x: any_of(over, handled, implies(s.ran(s.awaited(), x), _ran(c, x)))),
+        holds("same-output-is-awaited", any_of(over, same)),
+        Clause("who-has-run-has", "W", lambda x: any_of(over, implies(s.ran(s.awaited(), x), _ran(c, x)))),
     )
 
 
@@ -154,7 +155,7 @@ def _ran(c: Situation, x: Term) -> Term:
 
 
 def _output_is_handled(c: Situation) -> tuple[Clause, ...]:
-    return (holds("output-is-handled", c.then.awaited() == -1),)
+    return (holds("output-is-handled", no(is_full(c.w, c.then))),)
 
 
 def _load_is_launched(c: Situation, j: Term) -> tuple[Clause, ...]:

@@ -124,6 +124,7 @@ class Proof(Provable):
                 if signature in ELEMENTS:
                     base.add(signature, self.values[name])
         base.add("S", s.awaited())
+        base.add("S", s.ahead())
         base.extend([(a, v, partial(f, s)) for a, v, f in LINKS], _copy(base))
         base.extend([(a, v, partial(f, self.situation)) for a, v, f in self.lemma.terms], _copy(base))
         of_keys = [c for c in self.choices if "W" not in c.arguments]
