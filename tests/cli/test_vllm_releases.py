@@ -1,5 +1,6 @@
 """vLLM absent, too old, too new, changed: one clear sentence, exit status 2. The vLLM of these tests is a fake one."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -11,7 +12,7 @@ from tests.cli.conftest import Cli, Ran
 
 from kvproof.obligations.watched import Unreadable
 from kvproof.targets.vllm.private import as_known, pool
-from kvproof.targets.vllm.release import since
+from kvproof.targets.vllm.release import installed, since
 from kvproof.usage import BadUsage
 
 Fake = Callable[..., None]
@@ -54,6 +55,16 @@ TARGETS = ("vllm-simple", "vllm-offloading")
 def said(ran: Ran) -> str:
     """What stands on stderr under the lines of progress, which a slow machine gets to see."""
     return ran.err.splitlines(keepends=True)[-1]
+
+
+def test_processes_that_check_have_sets_in_one_order(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake("0.32.0")
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    installed()
+    assert os.environ["PYTHONHASHSEED"] == "7"
+    monkeypatch.delenv("PYTHONHASHSEED")
+    installed()
+    assert os.environ["PYTHONHASHSEED"] == "0"
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -24,6 +24,8 @@ def installed() -> str:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    # vLLM goes through sets of request ids. Processes that are started from now on have them in one order.
+    os.environ.setdefault("PYTHONHASHSEED", "0")
     text = _installed()
     number = _number(text)
     if not OLDEST <= number <= NEWEST:
