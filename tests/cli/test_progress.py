@@ -87,7 +87,7 @@ def test_waiting_is_told_and_ends_with_what_was_waited_for(
 QUICK = {"init", "list", "demo"}
 """Verbs that read or write a few files."""
 
-SHOW_IT = ("run_planned", "run_one", "ProgressLine", "waiting_for")
+SHOW_IT = ("run_planned", "run_one", "ProgressLine", "waiting_for", "validate.judged")
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in QUICK])

@@ -32,7 +32,8 @@ BROKEN = "tests.harness.broken_targets"
 
 STEP_BY_STEP = (
     "kvproof.search.graph:canonical",
-    "kvproof.search.product:performed",
+    "kvproof.search.product:carried_out",
+    "kvproof.search.product:canonical_with",
     "kvproof.engines.conform:performed",
     "kvproof.engines.conform:carried_out",
     "kvproof.engines.run_of:performed",
