@@ -120,10 +120,14 @@ class WatchedTests:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         counts = self.counts
-        line = f"kvproof watched {counts['engines']:,} engines in {counts['tests']:,} tests: {counts['lines']:,} lines "
-        line += "of their logs are explained"
+        line = f"kvproof watched {_number(counts['engines'], 'engine')} in {_number(counts['tests'], 'test')}: "
+        line += f"{_number(counts['lines'], 'line')} explained"
         unjudged = counts["engines that could not be judged"]
-        terminalreporter.write_line(line + (f"; {unjudged:,} engines could not be judged" if unjudged else ""))
+        terminalreporter.write_line(line + (f"; not judged: {_number(unjudged, 'engine')}" if unjudged else ""))
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 class Judged(NamedTuple):

@@ -50,7 +50,7 @@ def test_a_bug_that_no_test_asserts_about_turns_one_red(tmp_path: Path, monkeypa
     kept = tmp_path / ".kvproof" / "logs"
     sound = ran(tmp_path, "--kvproof-watch")
     assert "3 passed" in sound.stdout
-    assert "kvproof watched 1 engines in 1 tests: 4 lines of their logs are explained" in sound.stdout
+    assert "kvproof watched 1 engine in 1 test: 4 lines explained" in sound.stdout
     assert not kept.exists()
 
     (bug,) = [bug for bug in BANK if bug.id == "reset-true-too-early"]

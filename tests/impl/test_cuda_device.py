@@ -7,8 +7,8 @@ import gc
 import random
 
 import pytest
+from tests.impl.host_orders import Script, compute, load, run_all, store
 from tests.impl.simulated_cuda import Call, SimulatedDriver, SimulatedStream
-from tests.impl.test_host_device import Script, compute, load, run_all, store
 
 from kvoffload.devices.cuda import Cuda
 from kvoffload.devices.device import Device
