@@ -2,8 +2,8 @@
 
 The product search takes one after every command and goes on from one before every command, so they are made by hand:
 what cannot change is referred to, what can is copied. A state that is not of the shape written down here (a list where
-a tuple should be, one set in two places, a class with fields of its own) is pickled instead, which knows every shape,
-and costs several times as much.
+a tuple should be, one set in two places) is pickled instead, which knows every shape, and costs several times as much.
+A class with another field than those named here stops the check before it begins (`kvoffload_control`).
 """
 
 import pickle
