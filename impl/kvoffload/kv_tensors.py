@@ -170,4 +170,4 @@ class KVTensors:
             to += map(here.__getitem__, blocks)
             of += map(there.__getitem__, sources)
         # One call for all of them: at 64 KiB, calling from here for each takes a third as long as copying it.
-        torch._foreach_copy_(to, of)
+        torch._foreach_copy_(to, of)  # pyright: ignore[reportPrivateImportUsage] # there is no public name for it

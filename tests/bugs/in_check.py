@@ -117,8 +117,8 @@ def own_variant(bug: Bug, job: Job) -> Variant | None:
 
 def caught_by(bug: Bug) -> Caught:
     """What `first_refuted` says in an interpreter of its own. TimeoutError: nothing is known."""
-    answer = answer_of(bug, "tests.bugs.in_check", f"first_refuted({bug.id!r})", LIMIT)
-    return Caught(bug.id, *answer, datetime.now(UTC).date().isoformat())
+    row, where, broken, commands = answer_of(bug, "tests.bugs.in_check", f"first_refuted({bug.id!r})", LIMIT)
+    return Caught(bug.id, row, where, broken, commands, datetime.now(UTC).date().isoformat())
 
 
 def kept() -> dict[str, Caught]:

@@ -15,14 +15,14 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from kvmodel import Machine, State
+from kvmodel import Action, Machine, State
 from kvmodel.contract import Contract, Discipline
 from kvproof.search import graph, product
 from kvproof.search.canonical import Renaming
@@ -91,11 +91,14 @@ class Both(NamedTuple):
 
 
 class Unreduced(Product):
-    """Judges every step in full, to known pairs too. Names and bytes are kept by `own_names`."""
+    """Judges every step in full, to known pairs too, and remembers no place. `own_names` keeps names and bytes."""
 
-    def _add(self, state: State, parent: int, command: Command | None) -> bool:
-        super()._add(state, parent, command)
+    def _add(self, reached: Any, parent: int, command: Command | None) -> bool:
+        super()._add(reached, parent, command)
         return True
+
+    def _met_again(self, actions: tuple[Action, ...], state: State, snapshot: Hashable) -> None:
+        return None
 
     def _asks_proofs(self) -> bool:
         return self.invariants.specification is not None

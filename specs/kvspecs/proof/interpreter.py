@@ -373,6 +373,7 @@ class Interpreter:
         """Where the transition is none of the specification: guards that do not hold, entries that differ."""
         universe = _with_made(tables.universe, tables_after.universe)
         state = tables.state
+        name = type(action).__name__
         for name, values in occurrences(self.setting, before, action, after):
             p = Parameters(values)
             effect = BY_NAME[name].effect(self.w, state, p)
