@@ -43,3 +43,8 @@ def test_the_table_of_modes_is_made_of_what_is_kept() -> None:
     wanted = "\n".join(in_check.table(in_check.kept()))
     assert f"{in_check.BEGIN}\n\n{wanted}\n\n{in_check.END}" in in_check.README.read_text()
     assert in_check.kept().keys() <= {bug.id for bug in BANK}
+
+
+def test_of_each_mode_three_bugs_are_caught_by_check() -> None:
+    """If this fails: python -m tests.bugs.in_check --mode MODE"""
+    assert list(in_check.lacking(in_check.kept())) == []
