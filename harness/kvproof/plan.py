@@ -440,6 +440,8 @@ def _planned(selection: Selection, rows: Sequence[Row]) -> Iterator[PlannedRow]:
             continue
         if selection.scope is not None and _left_out(row, selection):
             continue
+        if ours and not selection.engines and not (row.check or row.nightly):
+            continue  # for targets that choose in their own way alone
         wanted, reason = _devices(row, selection)
         if reason and selection.engines and reason.startswith(_NOT_ON):
             continue  # somebody who asks for one engine on one device knows that others were not asked for

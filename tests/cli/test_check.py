@@ -16,6 +16,7 @@ from kvmodel.contract import DISCIPLINES
 from kvproof import plan
 from kvproof.plan import CONTRACT, TARGET, Row, at, both
 from kvproof.report import json_report
+from kvproof.scopes import parse_scope
 from kvproof.targets.registry import DEVICES
 from kvproof.trace import itf
 
@@ -369,3 +370,9 @@ def test_the_plan_of_this_repository_makes_sense() -> None:
     for planned in whole.rows:
         assert set(planned.cells) == set(DISCIPLINES)
         assert all(bool(cell.jobs) != bool(cell.skipped) for cell in planned.cells.values())
+
+
+def test_with_a_scope_there_is_no_row_that_is_for_other_kinds_of_target() -> None:
+    whole = plan.build(plan.Selection(scope=parse_scope("s1")))
+    titles = [planned.title for planned in whole.rows]
+    assert titles == ["explore", "conform ledger", "fuzz", "soak host", "soak cuda"]
