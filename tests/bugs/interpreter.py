@@ -73,7 +73,7 @@ def answer_of(bug: Bug | None, module: str, expression: str, limit: float) -> An
     with tempfile.TemporaryDirectory() as folder:
         if bug is not None:
             plant(bug, Path(folder))
-        forks = _idle.pop() if _idle else _Forking()
+        forks = _one_that_forks()
         status = forks.asked(folder, module, expression, limit)
         _idle.append(forks)
         if status is None:
@@ -81,6 +81,13 @@ def answer_of(bug: Bug | None, module: str, expression: str, limit: float) -> An
         if status:
             raise RuntimeError(f"the interpreter with {name} failed:\n{(Path(folder) / WORDS).read_text()}")
         return json.loads((Path(folder) / ANSWER).read_text())
+
+
+def _one_that_forks() -> _Forking:
+    try:
+        return _idle.pop()  # and not asked before whether there is one: two threads may ask for the same
+    except IndexError:
+        return _Forking()
 
 
 @atexit.register

@@ -1,19 +1,29 @@
 """The searches lose nothing by reducing: what is kept says so of the bank; a reduction that loses something shows."""
 
+from collections.abc import Callable
+from types import ModuleType
+
 import pytest
 
-from kvmodel import State
+from kvmodel import Machine, State
 from kvmodel.contract import Contract
-from kvproof.search import product
+from kvproof.search import canonical, graph, product
 from kvproof.search.canonical import Renaming, canonical_with
 from kvproof.targets.kvoffload import Ledger
 from tests.bugs import reductions, rules
 from tests.bugs.bank import BY_ID
 from tests.bugs.bug import variant_of
 from tests.bugs.lies import LIES
-from tests.bugs.reductions import Both, Seen, both_ways
+from tests.bugs.reductions import Both, Seen, both_ways, explored
+from tests.recount.__main__ import all_contents
 
 BY_LIE = {lie.id: lie for lie in LIES}
+
+
+def with_its_names(contract: Contract, state: State) -> State:
+    """In place of the canonical state: dead bytes are blanked, and every name is as it is."""
+    tiers = [tuple([tuple(row) for row in rows]) for rows in canonical.live_contents(state)]
+    return state._replace(device_contents=tiers[0], host_contents=tiers[1], second_contents=tiers[2])
 
 
 def test_the_readme_says_what_is_kept() -> None:
@@ -37,6 +47,28 @@ def test_where_both_finish_they_agree_but_on_bugs_that_go_by_number() -> None:
         "rule-a-store-that-was-put-off-names-what-the-window-has-left",
     }
     assert differ == reductions.BY_NUMBER.keys()
+
+
+def test_it_fails_where_they_differ_and_nothing_explains_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reductions, "write_readme", lambda: None)
+    assert reductions.main(["--readme"]) == 0
+    monkeypatch.delitem(reductions.BY_NUMBER, "reports-for-others")
+    assert reductions.main(["--readme"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead", "found"),
+    [(canonical, "live_contents", all_contents, 14), (graph, "canonical", with_its_names, 0)],
+    ids=["bytes-kept", "names-kept"],
+)
+def test_the_store_that_was_put_off_goes_by_names_and_not_by_dead_bytes(
+    module: ModuleType, name: str, instead: Callable[..., object], found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With every byte and canonical names it is found as ever; with its own names, dead bytes blanked, it is not."""
+    plant = rules.BY_NAME["rule-a-store-that-was-put-off-names-what-the-window-has-left"]
+    plant.plant(monkeypatch)
+    monkeypatch.setattr(module, name, instead)
+    assert explored(Machine(plant.contract, plant.scope)).commands == found
 
 
 def test_the_reduced_search_is_the_one_of_the_bank() -> None:
