@@ -44,6 +44,8 @@ def run(arguments: Sequence[str]) -> int:
             "--certify is about whole disciplines, and --action or --property asks for a part; leave one out"
         )
     jobs = [job for discipline in disciplines for job in _jobs(discipline, parsed)]
+    if not jobs:
+        raise _about_nothing(parsed)
     before = certificate.sources() if parsed.certify else ""
     progress = ProgressLine()
     outcome = run_jobs(
@@ -54,7 +56,10 @@ def run(arguments: Sequence[str]) -> int:
         show=progress.show,
     )
     progress.clear()
-    results = [_joined(discipline, jobs, outcome.results) for discipline in disciplines]
+    found = [_joined(discipline, jobs, outcome.results) for discipline in disciplines]
+    results = [result for result in found if not _is_of_nothing(result)]
+    if not results:
+        raise _about_nothing(parsed)
     if parsed.certify:
         _certify(results, before)
     columns: dict[Discipline, tuple[str, ...]] = {discipline: _names(discipline) for discipline in disciplines}
@@ -65,6 +70,15 @@ def run(arguments: Sequence[str]) -> int:
     if outcome.signal is not None:
         return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
     return verdict.exit_status(results)
+
+
+def _is_of_nothing(result: Result) -> bool:
+    """There was nothing to be proved, and so nothing was."""
+    return result.verdict is Verdict.PROVED and result.counts["planned_obligations"] == 0
+
+
+def _about_nothing(parsed: argparse.Namespace) -> BadUsage:
+    return BadUsage(f"no obligation of {parsed.action} is about {parsed.property}; leave out one of the two")
 
 
 def _certify(results: Sequence[Result], sources: str) -> None:
