@@ -416,16 +416,19 @@ def named_failures() -> dict[str, tuple[Bug, Discipline]]:
 
 def failed_parametrically(bug: Bug, discipline: Discipline) -> set[str]:
     """The obligations that fail, among the one that is named, or all if none is."""
-    found = Induction(discipline, action_of(bug, discipline), bug.alter).prove(lambda o: bug.fails in ("", o.name))
-    return {outcome.obligation.name for outcome in found if outcome.verdict != "proved"}
+    return _failed(Induction(discipline, action_of(bug, discipline), bug.alter), bug)
 
 
 def failed_at_finite_scope(bug: Bug, discipline: Discipline) -> set[str]:
     """The same at the finite scope."""
-    found = FiniteInduction(discipline, action_of(bug, discipline), bug.alter).prove(
-        lambda o: bug.fails in ("", o.name)
-    )
-    return {outcome.obligation.name for outcome in found if outcome.verdict != "proved"}
+    return _failed(FiniteInduction(discipline, action_of(bug, discipline), bug.alter), bug)
+
+
+def _failed(induction: Induction | FiniteInduction, bug: Bug) -> set[str]:
+    """An obligation on which the solver gives up has neither failed nor been proved: it is an error."""
+    verdicts = {o.obligation.name: o.verdict for o in induction.prove(lambda o: bug.fails in ("", o.name))}
+    assert set(verdicts.values()) <= {"proved", "counterexample"}, verdicts
+    return {name for name, verdict in verdicts.items() if verdict == "counterexample"}
 
 
 def action_of(bug: Bug, discipline: Discipline) -> Action:

@@ -1,21 +1,14 @@
 """Liveness by ranking: every lemma is proved, none of nothing; and a bug in an action or a lost invariant shows."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
-
 import pytest
+from tests.proofs.bugs import Alter, changing, without
 
 from kvmodel.contract import DISCIPLINES, Discipline
-from kvspecs.proof.action import Effect, Parameters
 from kvspecs.proof.actions import actions_of
 from kvspecs.proof.logic import any_of
 from kvspecs.proof.ranking import solving
 from kvspecs.proof.ranking.fairness import ALL as FAIRNESS
 from kvspecs.proof.ranking.theorems import THEOREMS
-from kvspecs.proof.state import State, Vocabulary
-
-Alter = Callable[[Vocabulary, State, Parameters, Effect], Effect]
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
@@ -39,60 +32,52 @@ def test_the_fairness_that_is_assumed_is_of_actions_that_there_are() -> None:
     assert [fairness.name for fairness in FAIRNESS] == ["workers-go-on", "reports-arrive", "the-engine-steps"]
 
 
-def _changing(**tables: Callable[[Vocabulary, State, Parameters, State], Any]) -> Alter:
-    return lambda w, s, p, effect: effect.then(**{name: made(w, s, p, effect.after) for name, made in tables.items()})
-
-
-def _without(clause: str) -> Alter:
-    return lambda w, s, p, effect: replace(effect, guard=tuple(c for c in effect.guard if c.name != clause))
-
-
 BUGS: tuple[tuple[str, str, Alter, str], ...] = (
     (
         "a compute that has run runs again",
         "Wake",
-        _changing(ran=lambda w, s, p, t: lambda g, x: False),
+        changing(ran=lambda w, s, p, t: lambda g, x: False),
         "no-older-compute",
     ),
     (
         "a report is taken back",
         "HandleOutput",
-        _changing(reported=lambda w, s, p, t: lambda j, x: False),
+        changing(reported=lambda w, s, p, t: lambda j, x: False),
         "stays-launched, what-is-reported-stays-so",
     ),
     (
         "a launch makes older copies wait for it",
         "Launch",
-        _changing(waits_for_step=lambda w, s, p, t: lambda j: p.g, in_steps=lambda w, s, p, t: lambda g: True),
+        changing(waits_for_step=lambda w, s, p, t: lambda j: p.g, in_steps=lambda w, s, p, t: lambda g: True),
         "a-store-may-still-run, waits-for-compute",
     ),
     (
         "a report that is lost is lost for everybody",
         "LoseReport",
-        _changing(lost=lambda w, s, p, t: lambda j, x: any_of(s.lost(j, x), x == p.v)),
+        changing(lost=lambda w, s, p, t: lambda j, x: any_of(s.lost(j, x), x == p.v)),
         "only-its-own-is-lost",
     ),
     (
         "another output is awaited each time",
         "Wake",
-        _changing(awaited=lambda w, s, p, t: lambda: s.awaited() + 1),
+        changing(awaited=lambda w, s, p, t: lambda: s.awaited() + 1),
         "same-output-is-awaited",
     ),
     (
         "a launch leaves queued loads where they are",
         "Launch",
-        _changing(sent=lambda w, s, p, t: s.sent),
+        changing(sent=lambda w, s, p, t: s.sent),
         "load-is-launched",
     ),
     (
         "a store in a drain is queued anew",
         "RunStore",
-        _changing(sent=lambda w, s, p, t: lambda j: True),
+        changing(sent=lambda w, s, p, t: lambda j: True),
         "nothing-takes-off",
     ),
-    ("a reset leaves jobs live", "Reset", _changing(view=lambda w, s, p, t: s.view), "nothing-stays-live"),
-    ("a store is made for whoever waits", "Launch", _without("owner-runs"), "waits-for-no-other"),
-    ("a copy is not noted", "RunLoad", _changing(copied=lambda w, s, p, t: s.copied), "copy-is-done"),
+    ("a reset leaves jobs live", "Reset", changing(view=lambda w, s, p, t: s.view), "nothing-stays-live"),
+    ("a store is made for whoever waits", "Launch", without("owner-runs"), "waits-for-no-other"),
+    ("a copy is not noted", "RunLoad", changing(copied=lambda w, s, p, t: s.copied), "copy-is-done"),
 )
 
 

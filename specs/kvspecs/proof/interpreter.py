@@ -373,8 +373,8 @@ class Interpreter:
         """Where the transition is none of the specification: guards that do not hold, entries that differ."""
         universe = _with_made(tables.universe, tables_after.universe)
         state = tables.state
-        name = type(action).__name__
-        for name, values in occurrences(self.setting, before, action, after):
+        taken = occurrences(self.setting, before, action, after)
+        for name, values in taken:
             p = Parameters(values)
             effect = BY_NAME[name].effect(self.w, state, p)
             if self._alter is not None:
@@ -382,7 +382,7 @@ class Interpreter:
             yield from _refused(name, effect, universe)
             state = replace(effect.after, counts=counted(self.w, effect.after, universe))
         for difference in differences(self.w, state, tables_after):
-            yield f"{name}: {difference}"
+            yield f"{taken[-1].name}: {difference}"
 
 
 def _refused(name: str, effect: Effect, universe: Mapping[str, Any]) -> Iterator[str]:
