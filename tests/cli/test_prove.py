@@ -74,6 +74,14 @@ def test_a_theorem_is_proved_by_its_name(cli) -> None:
         (("--solver", "nonsense"), "solver 'nonsense' does not exist; use z3 or cvc5"),
         (("--discipline", "neither"), "discipline 'neither' does not exist; use pinning or fencing"),
         (("--scope", "s1"), "there is no flag or name --scope s1"),
+        (
+            ("--action", "FreeTwice", "--property", "false-reset-has-a-cause"),
+            "no obligation of FreeTwice is about false-reset-has-a-cause; leave out one of the two",
+        ),
+        (
+            ("--action", "Initial", "--property", "no-request-is-deferred-for-ever"),
+            "no obligation of Initial is about no-request-is-deferred-for-ever; leave out one of the two",
+        ),
     ],
 )
 def test_bad_usage_is_one_sentence(cli, arguments: tuple[str, ...], sentence: str) -> None:
@@ -102,7 +110,31 @@ def test_without_cvc5_it_says_how_to_get_it(cli, monkeypatch: pytest.MonkeyPatch
     assert ran.err == ("kvproof: --solver cvc5 needs cvc5, which is not installed; install kvproof[cvc5]\n")
 
 
-needs_cvc5 = pytest.mark.skipif(importlib.util.find_spec("cvc5") is None, reason="cvc5 is not installed here")
+def need_cvc5(required: bool) -> None:
+    """Skip without it, or fail where it must be there, as in CI."""
+    if importlib.util.find_spec("cvc5") is not None:
+        return
+    if required:
+        pytest.fail("KVPROOF_REQUIRE_CVC5 is set, and there is no cvc5 (pip install kvproof[cvc5])")
+    pytest.skip("cvc5 is not installed here (pip install kvproof[cvc5])")
+
+
+@pytest.fixture
+def cvc5() -> None:
+    need_cvc5(bool(os.environ.get("KVPROOF_REQUIRE_CVC5")))
+
+
+needs_cvc5 = pytest.mark.usefixtures("cvc5")
+
+
+def test_without_cvc5_its_tests_are_skipped_at_the_desk_and_fail_where_it_is_required(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without("cvc5", monkeypatch)
+    with pytest.raises(pytest.skip.Exception, match="cvc5 is not installed here"):
+        need_cvc5(required=False)
+    with pytest.raises(pytest.fail.Exception, match="KVPROOF_REQUIRE_CVC5 is set, and there is no cvc5"):
+        need_cvc5(required=True)
 
 
 @needs_cvc5
