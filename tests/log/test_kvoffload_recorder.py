@@ -12,7 +12,7 @@ from kvoffload.connectors.pinning import PinningConnector
 from kvoffload.devices.host import Host
 from kvoffload.devices.ledger import Ledger
 from kvoffload.engine import Engine
-from kvoffload.errors import DoubleFree
+from kvoffload.errors import DoubleFree, UnknownJob
 from kvoffload.ids import Meaning, Tiers
 from kvoffload.operations import Stream
 from kvoffload.runtime import Runtime
@@ -110,6 +110,40 @@ def test_a_crash_is_recorded_and_refutes(tmp_path: Path) -> None:
     assert (stuck.entry.number, stuck.divergence.property) == (4, "no-double-free")
 
 
+class Unmarked(PinningConnector):
+    """Fails of every mark."""
+
+    def update_connector_mark(self, *arguments: Any) -> Any:
+        raise DoubleFree("block 3")
+
+
+def test_a_crash_of_a_mark_is_recorded_and_refutes(tmp_path: Path) -> None:
+    path, ledger = tmp_path / "engine.log", Ledger.create(1, 4, 4)
+    engine = Engine.create(Config("pinning", 4, 4, reports="marks"), Unmarked)
+    with recorded(engine, path):
+        engine.submit(0, keys("a"), keys("a"))
+        Runtime(engine, ledger).schedule()
+        while lanes := ledger.runnable():
+            ledger.run(*lanes[0])
+        with pytest.raises(DoubleFree):
+            engine.report_mark(0, "STORE", 0)
+    assert json.loads(path.read_text().splitlines()[-2]) == {
+        "do": {"verb": "report_mark", "worker": 0, "stream": "store", "mark": 0},
+        "crashed": "DoubleFree: block 3",
+    }
+    _, stuck, _ = followed(path)
+    assert stuck is not None
+    assert stuck.divergence.property == "no-double-free"
+
+
+def test_a_deadline_of_a_job_that_was_never_issued_is_nobodys_report(tmp_path: Path) -> None:
+    path = tmp_path / "engine.log"
+    engine = Engine.create(Config("pinning", 4, 4, deadline=9))
+    with recorded(engine, path), pytest.raises(UnknownJob):
+        engine.expire(0)
+    assert [json.loads(line) for line in path.read_text().splitlines()[1:]] == [{"end": "closed"}]
+
+
 def test_copies_that_failed_are_taken_to_have_failed_when_they_ran(tmp_path: Path) -> None:
     """Not when they are reported, when the fence has already waited for one of them."""
     path, ledger = tmp_path / "engine.log", Ledger.create(1, 4, 4)
@@ -164,3 +198,22 @@ def test_an_engine_goes_on_when_its_log_cannot_be_written(tmp_path: Path) -> Non
         recorder.flush()
     engine.abort(0)
     assert recorder.stopped is not None
+
+
+def test_of_what_no_line_can_be_made_the_log_stops_and_says_so(tmp_path: Path) -> None:
+    """What came after would be explained, or refuted, as if it had not happened."""
+    path = tmp_path / "engine.log"
+    engine = Engine.create(Config("pinning", 4, 4))
+    recorder = Recorder(engine, path)
+    recorder.write_beside()
+    engine.watched_by(recorder)
+    engine.submit(0, keys("a"), keys("a"))
+    recorder.flush()
+    with pytest.warns(RuntimeWarning, match="is not recorded any more: no line can be made of what was noted.*IndexErr"):
+        with pytest.raises(TypeError):
+            engine.abort()  # type: ignore[call-arg]
+        recorder.close()
+    engine.abort(0)
+    verbs = [json.loads(line).get("do", {}).get("verb") for line in path.read_text().splitlines()]
+    assert verbs == [None, "submit", None]
+    assert json.loads(path.read_text().splitlines()[-1]) == {"end": "stopped"}

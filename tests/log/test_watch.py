@@ -60,6 +60,13 @@ def test_the_first_line_that_is_not_explained_ends_it(tmp_path: Path, monkeypatc
     assert (result.verdict, result.property) == (Verdict.REFUTED, "true-reset-serves-nothing-old")
 
 
+def test_a_log_that_says_that_it_ends_and_goes_on_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, [*lines(), {"end": "closed"}, {"do": {"verb": "schedule"}}])
+    result = watched(path, monkeypatch, [])
+    assert result.verdict is Verdict.ERROR
+    assert "line 11, comes after the end of the log" in result.detail
+
+
 def test_half_a_line_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     some = lines()
     path = written(tmp_path, some[:2])

@@ -69,12 +69,11 @@ class Lines:
     def records(self) -> Iterator[tuple[int, JSON]]:
         """Lines as they are, with their numbers, of a log that is not for the machine."""
         self.ended = False
-        for number, record in self._records(wait=self.wait):
+        wait = self.wait
+        for number, record in self._records(wait=None if wait is None else lambda: not self.ended and wait()):
             if self.ended:
                 self._bad(number, "comes after the end of the log; it is none of its lines")
             self.ended = self._is_end(number, record)
-            if self.ended and self.wait is not None:
-                return
             if number > 1 and not self.ended:
                 yield number, record
 

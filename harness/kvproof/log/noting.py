@@ -4,10 +4,12 @@ import threading
 import time
 import warnings
 from abc import ABC, abstractmethod
+from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from kvproof.log.entry import JSON
-from kvproof.log.writing import LogFile
+from kvproof.log.writing import STOPPED, LogFile
 
 PAUSE_S = 0.1
 """So long noted things wait at most for their lines to be made, where a thread makes them (seconds)."""
@@ -25,14 +27,15 @@ MOST_NOTED = 65_536
 class Noting(ABC):
     """Writes one log. `close` it.
 
-    stopped  why no more is recorded, though nobody closed it: the disk is full, or gone; None: all is well
+    stopped  why no more is recorded, though nobody closed it: the disk is full, or of something that was noted no line
+             can be made; None: all is well
     """
 
     def __init__(self, log: LogFile) -> None:
         self.stopped: str | None = None
         self._log = log
         self._most_noted = BATCH
-        self._noted: list[Any] = []
+        self._noted: deque[Any] = deque()
         self._writing = threading.Lock()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -53,24 +56,33 @@ class Noting(ABC):
         self._thread.start()
 
     def _write_on(self) -> None:
-        while not self._closing.wait(PAUSE_S):
+        while self.stopped is None and not self._closing.wait(PAUSE_S):
             self.flush(yielding=True)
 
     def flush(self, yielding: bool = False) -> None:
-        """Write what is noted. yielding: let other threads of Python go first, every millisecond."""
+        """Write what is noted, once no more is recorded drop it. yielding: let other threads of Python go first, every
+        millisecond."""
         with self._writing:
-            noted, self._noted = self._noted, []
-            lines: list[JSON] = []
-            since = time.monotonic()
-            for one in noted:
-                lines += self._lines(one)
-                if yielding and time.monotonic() - since > TURN_S:
-                    time.sleep(0)
-                    since = time.monotonic()
+            if self.stopped is not None:
+                self._noted.clear()
+                return
             try:
-                self._log.write(lines)
+                self._log.write(self._made(yielding))
             except OSError as error:
                 self.give_up(str(error))
+            except Exception as error:  # noqa: BLE001 (whatever it is: a log with a hole would say what did not happen)
+                self.give_up(f"no line can be made of what was noted ({type(error).__name__}: {error})")
+
+    def _made(self, yielding: bool) -> list[JSON]:
+        """The lines of what is noted by now. Others go on noting meanwhile."""
+        lines: list[JSON] = []
+        since = time.monotonic()
+        for _ in range(len(self._noted)):
+            lines += self._lines(self._noted.popleft())
+            if yielding and time.monotonic() - since > TURN_S:
+                time.sleep(0)
+                since = time.monotonic()
+        return lines
 
     def close(self) -> None:
         """Write what is noted, and the log's end. Idempotent."""
@@ -84,6 +96,8 @@ class Noting(ABC):
             self.give_up(str(error))
 
     def give_up(self, why: str) -> None:
-        """An engine must not fail because its log cannot be written."""
+        """An engine must not fail because it cannot be recorded. The log says that it stops here, if that can be written."""
         self.stopped = why
+        with suppress(OSError):
+            self._log.close(STOPPED)
         warnings.warn(f"{self._log.path} is not recorded any more: {why}", RuntimeWarning, stacklevel=3)

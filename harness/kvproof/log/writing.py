@@ -10,8 +10,8 @@ from kvmodel.contract import Contract
 from kvproof.log.entry import JSON, SCHEMA
 from kvproof.log.lines import MAX_LINE, MAX_LINES
 
-CLOSED, FULL = "closed", "full"
-"""Why a log ends: whoever recorded is done; it has as many lines as are read."""
+CLOSED, FULL, STOPPED = "closed", "full", "stopped"
+"""Why a log ends: whoever recorded is done; it has as many lines as are read; the recorder could not go on."""
 
 
 def header(engine: str, contract: Contract, sizes: JSON) -> JSON:
@@ -27,7 +27,7 @@ def header(engine: str, contract: Contract, sizes: JSON) -> JSON:
 class LogFile:
     """A log in a new file.
 
-    ended  no more lines are written: it was closed, or is full
+    ended  no more lines are written: it was closed, is full, or cannot be written
     """
 
     def __init__(self, path: Path, first: JSON, most_lines: int = MAX_LINES) -> None:
@@ -57,10 +57,10 @@ class LogFile:
         if len(texts) < len(lines):
             self._end(FULL)
 
-    def close(self) -> None:
+    def close(self, why: str = CLOSED) -> None:
         """Say that this is the end, and have it all on the disk. Idempotent. Raises OSError."""
         if not self.ended:
-            self._end(CLOSED)
+            self._end(why)
 
     def _end(self, why: str) -> None:
         self.ended = True

@@ -151,16 +151,16 @@ class Recorder(Noting):
         return lines
 
     def _refused(self, noted: Noted, error: Exception) -> list[JSON]:
-        """A refusal that the contract knows. Arguments that make no sense, an engine that is not bound yet, and a
-        request that is not there any more are the caller's affair."""
+        """A refusal that the contract knows. Arguments that make no sense, an engine that is not bound yet, a request
+        that is not there any more, and a job that nobody's worker reports are the caller's affair."""
         method, arguments = noted.call.method, noted.call.arguments
         crash = not isinstance(error, KVOffloadError | ValueError) or isinstance(error, DoubleFree | UnknownBlock)
         what = f"{type(error).__name__}: {error}"[:500]
         if isinstance(error, UnknownJob):
-            if not 0 <= arguments[0] < self._workers:
+            if method == "expire" or not 0 <= arguments[0] < self._workers:
                 return []
             return [{"do": {"verb": "forge_report", "worker": arguments[0]}, "refused": what}]
-        if not crash and isinstance(error, ValueError | NotBound):
+        if method == "collect" or (not crash and isinstance(error, ValueError | NotBound)):
             return []
         if method in ("submit", "promote", "lookup", "admit", "grow", *OF_REQUEST):
             if not noted.live or method == "submit":
@@ -168,10 +168,11 @@ class Recorder(Noting):
             do: JSON = {"verb": method, "request": str(arguments[0])}
         elif method == "reset":
             do = _reset(*arguments)
-        elif method in ("report", "report_mark", "collect"):
+        elif method in ("report", "report_mark"):
             if not crash:
                 return []
-            do = {"verb": "report", "worker": arguments[0], "job": arguments[1][0]}
+            marked = method == "report_mark"
+            do = _mark(*arguments[:3]) if marked else {"verb": method, "worker": arguments[0], "job": arguments[1][0]}
         elif method == "expire":
             do = {"verb": method, "job": arguments[0]}
         elif method == "declare_dead":
@@ -283,7 +284,7 @@ class Recorder(Noting):
         said = {str(job): sorted(failed[job]) for job in news if failed and failed.get(job)}
         for job in news:
             self._credited(worker, job)
-        line: JSON = {"do": {"verb": "report_mark", "worker": worker, "stream": direction.lower(), "mark": mark}}
+        line: JSON = {"do": _mark(worker, direction, mark)}
         return [line | ({"failed": said} if said else {})]
 
     def _credited(self, worker: WorkerRank, job: JobId) -> bool:
@@ -395,6 +396,10 @@ def _line(verb: str, request: RequestId | None = None) -> JSON:
 
 def _reset(meaning: str, requests: str, tiers: str = "all") -> JSON:
     return {"verb": "reset", "meaning": meaning, "requests": requests, "tiers": tiers}
+
+
+def _mark(worker: WorkerRank, direction: str, mark: JobId) -> JSON:
+    return {"verb": "report_mark", "worker": worker, "stream": direction.lower(), "mark": mark}
 
 
 def _decision(action: str, request: RequestId) -> JSON:
