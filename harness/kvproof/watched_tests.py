@@ -25,12 +25,12 @@ import pytest
 from kvproof.engines import validate
 from kvproof.job import Job
 from kvproof.log.lines import Lines
+from kvproof.pytest_plugin import UNWATCHED
 from kvproof.report.json_report import SCHEMA
 from kvproof.trace import store
 from kvproof.verdict import Result, Verdict
 
 LOG_FILE = "engine.log"
-UNWATCHED = "kvproof_unwatched"
 PROPERTY = "kvproof-watch"
 """Under this name a test's report says what was watched in it, also from a worker of xdist."""
 
@@ -46,12 +46,11 @@ class Watch:
         self._open = ExitStack()
         folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="kvproof-watch-")))
         self._recording = self._open.enter_context(ExitStack())
-        self.logs = self._recording.enter_context(engines_recorded(folder))
+        self.recordings = self._recording.enter_context(engines_recorded(folder))
 
-    def stop(self) -> list[Path]:
-        """The logs, whole. What engines do from now on is not recorded."""
+    def stop(self) -> None:
+        """The logs are whole. What engines do from now on is not recorded."""
         self._recording.close()
-        return self.logs
 
     def close(self) -> None:
         self._open.close()
@@ -71,20 +70,27 @@ class WatchedTests:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """A test that fails by itself does, and its report says what its log says too."""
+        """A test that fails by itself does, and its report says what its log says too. One that skips itself when its
+        engine has broken the contract already fails."""
         watch = item.stash.get(_Watch, None)
         if watch is None:
             return (yield)
         try:
             result = yield
+        except pytest.skip.Exception:
+            self._fail_unless_explained(item, watch)
+            raise
         except BaseException:
-            for said in self._unexplained(item, watch.stop()):
+            for said in self._unexplained(item, watch):
                 item.add_report_section("call", "kvproof", said)
             raise
-        unexplained = self._unexplained(item, watch.stop())
+        self._fail_unless_explained(item, watch)
+        return result
+
+    def _fail_unless_explained(self, item: pytest.Item, watch: Watch) -> None:
+        unexplained = self._unexplained(item, watch)
         if unexplained:
             pytest.fail("\n\n".join(unexplained), pytrace=False)
-        return result
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
@@ -93,9 +99,12 @@ class WatchedTests:
             watch.close()
             del item.stash[_Watch]
 
-    def _unexplained(self, item: pytest.Item, logs: list[Path]) -> list[str]:
+    def _unexplained(self, item: pytest.Item, watch: Watch) -> list[str]:
         """What is to be said of each log that the contract does not explain. It is kept."""
+        watch.stop()
+        logs = watch.recordings.paths
         counts = Counter[str](tests=bool(logs), engines=len(logs))
+        counts["not recorded"] = watch.recordings.unrecorded
         said: list[str] = []
         for number, path in enumerate(logs):
             judged = _judged(path)
@@ -107,7 +116,7 @@ class WatchedTests:
             if kept.is_dir():
                 _removed(kept)
             if judged.result.verdict is not Verdict.PASSED:
-                counts["engines that could not be judged"] += 1
+                counts["not judged"] += 1
                 item.add_report_section("call", "kvproof", f"not judged: {judged.result.detail}")
         item.user_properties.append((PROPERTY, dict(counts)))
         return said
@@ -122,8 +131,10 @@ class WatchedTests:
         counts = self.counts
         line = f"kvproof watched {_number(counts['engines'], 'engine')} in {_number(counts['tests'], 'test')}: "
         line += f"{_number(counts['lines'], 'line')} explained"
-        unjudged = counts["engines that could not be judged"]
-        terminalreporter.write_line(line + (f"; not judged: {_number(unjudged, 'engine')}" if unjudged else ""))
+        for gap in ("not judged", "not recorded"):
+            if counts[gap]:
+                line += f"; {gap}: {_number(counts[gap], 'engine')}"
+        terminalreporter.write_line(line)
 
 
 def _number(count: int, noun: str) -> str:

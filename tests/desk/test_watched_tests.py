@@ -40,6 +40,16 @@ def test_the_same_alone(serving):
     reset_under_a_store(serving)
 
 
+def test_one_that_skips_itself(serving):
+    reset_under_a_store(serving)
+    pytest.skip("there is no GPU here")
+
+
+def test_more_engines_than_are_recorded():
+    for _ in range(102):
+        Engine.create(Config("pinning", 4, 4))
+
+
 def test_no_engine():
     pass
 """
@@ -49,8 +59,9 @@ def test_a_bug_that_no_test_asserts_about_turns_one_red(tmp_path: Path, monkeypa
     (tmp_path / "test_engine.py").write_text(TESTS)
     kept = tmp_path / ".kvproof" / "logs"
     sound = ran(tmp_path, "--kvproof-watch")
-    assert "3 passed" in sound.stdout
-    assert "kvproof watched 1 engine in 1 test: 4 lines explained" in sound.stdout
+    assert "4 passed, 1 skipped" in sound.stdout
+    said = "kvproof watched 102 engines in 3 tests: 8 lines explained; not recorded: 2 engines\n"
+    assert said in sound.stdout
     assert not kept.exists()
 
     (bug,) = [bug for bug in BANK if bug.id == "reset-true-too-early"]
@@ -59,17 +70,19 @@ def test_a_bug_that_no_test_asserts_about_turns_one_red(tmp_path: Path, monkeypa
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))
         alone = ran(tmp_path)
         watched = ran(tmp_path, "--kvproof-watch", "-n", "2")
-    assert "3 passed" in alone.stdout
+    assert "4 passed, 1 skipped" in alone.stdout
     assert "kvproof watched" not in alone.stdout
-    assert "1 failed, 2 passed" in watched.stdout
+    assert "2 failed, 3 passed" in watched.stdout
+    assert "FAILED test_engine.py::test_one_that_skips_itself" in watched.stdout
     assert "FAILED test_engine.py::test_a_reset_does_not_raise" in watched.stdout
     assert "REFUTED true-reset-serves-nothing-old   line 4, after 2 that are explained" in watched.stdout
-    (folder,) = kept.iterdir()
+    first, second = kept.iterdir()
+    verdicts = {json.loads((folder / "verdict.json").read_text())["test"]: folder for folder in (first, second)}
+    folder = verdicts["test_engine.py::test_a_reset_does_not_raise"]
     assert {path.name for path in folder.iterdir()} == {"engine.log", "report.txt", "verdict.json"}
     assert f"Again: kvproof validate .kvproof/logs/{folder.name}/engine.log" in (folder / "report.txt").read_text()
     verdict = json.loads((folder / "verdict.json").read_text())
     assert (verdict["property"], verdict["explained"]) == ("true-reset-serves-nothing-old", 2)
-    assert verdict["test"] == "test_engine.py::test_a_reset_does_not_raise"
 
     ran(tmp_path, "--kvproof-watch")
-    assert not folder.exists()
+    assert not list(kept.iterdir())

@@ -96,7 +96,7 @@ class Noting(ABC):
             self.give_up(str(error))
 
     def give_up(self, why: str) -> None:
-        """An engine must not fail because it cannot be recorded. The log says that it stops here, if that can be written."""
+        """An engine must not fail because it cannot be recorded. If it still can, the log says that it stops here."""
         self.stopped = why
         with suppress(OSError):
             self._log.close(STOPPED)

@@ -10,6 +10,7 @@ written down every so many calls.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -63,15 +64,25 @@ def recorded(engine: Engine, path: Path, look_every: int = LOOK_EVERY) -> Iterat
         recorder.close()
 
 
+@dataclass(slots=True)
+class Recordings:
+    """Of engines that were made in one place. paths: their logs; unrecorded: engines beyond MOST_ENGINES (count)."""
+
+    paths: list[Path] = field(default_factory=list)
+    unrecorded: int = 0
+
+
 @contextmanager
-def engines_recorded(folder: Path) -> Iterator[list[Path]]:
-    """Every engine that is made in here is recorded, up to MOST_ENGINES, each in a file of its own in the folder. The
-    list grows as they are made. Raises OSError."""
-    paths: list[Path] = []
+def engines_recorded(folder: Path) -> Iterator[Recordings]:
+    """Every engine that is made in here is recorded, up to MOST_ENGINES, each in a file of its own in the folder. What
+    is yielded grows as they are made. Raises OSError."""
+    recordings = Recordings()
+    paths = recordings.paths
     with ExitStack() as recorders:
 
         def recorder_of(engine: Engine) -> Recorder | None:
             if len(paths) == MOST_ENGINES:
+                recordings.unrecorded += 1
                 return None
             config = engine.config
             small = config.device_blocks + config.host_blocks + config.second_blocks <= SMALL
@@ -82,7 +93,7 @@ def engines_recorded(folder: Path) -> Iterator[list[Path]]:
             return recorder
 
         with new_engines_watched(recorder_of):
-            yield paths
+            yield recordings
 
 
 class Looks(NamedTuple):
