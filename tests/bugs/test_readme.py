@@ -1,4 +1,4 @@
-"""What README.md says of the bank is what is kept of it."""
+"""What README.md, and the pages beside it, say of the bank is what is kept of it."""
 
 from tests.bugs import kept, rules
 from tests.bugs.bank import BANK
@@ -34,8 +34,10 @@ def test_the_numbers_of_bugs_are_those_of_the_bank() -> None:
     reports = [report for bug in BANK if (report := report_of(bug)) is not None]
     said = " ".join((ROOT / "README.md").read_text().split())
     whole = len(BANK) + len(LIES) + len(rules.BY_NAME)
+    distinct = len({report.bug for report in reports})
     assert f"{whole} planted bugs" in said
-    assert (
-        f"{len(BANK)} of kvoffload, {len(reports)} of them from {len({r.bug for r in reports})} public reports" in said
-    )
+    assert f"{len(BANK)} of kvoffload, {len(reports)} of them from {distinct} public reports" in said
     assert f"{len(LIES)} lies of its adapter, {len(rules.BY_NAME)} bugs of protocol" in said
+    assert f"[{whole} planted bugs](kill-matrix.md)" in (ROOT / "docs/index.md").read_text()
+    of_bank = (ROOT / "tests/bugs/README.md").read_text()
+    assert f"\n{len(reports)} of the {len(BANK)} bugs are taken from {distinct} public reports" in of_bank

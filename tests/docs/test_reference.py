@@ -14,6 +14,7 @@ from kvproof.trace import itf, store
 from kvproof.trace.trace import MAX_COMMANDS, Trace
 from kvproof.verdict import Result, Verdict
 from kvspecs.catalogue import NAMES
+from kvspecs.proof.obligations import properties
 from tests.docs.reference import FOLDER, PAGES
 from tests.docs.typing_page import ROOT
 
@@ -27,14 +28,21 @@ def test_nothing_is_missing() -> None:
     command_line = (FOLDER / "command-line.md").read_text()
     assert re.findall(r"^## kvproof (\w+)$", command_line, re.MULTILINE) == list(VERBS)
     assert "| `--budget TIME` |" in command_line
-    properties = (FOLDER / "properties.md").read_text()
-    assert re.findall(r"^### (\S+)$", properties, re.MULTILINE) == list(NAMES)
+    page = (FOLDER / "properties.md").read_text()
+    assert re.findall(r"^### (\S+)$", page, re.MULTILINE) == list(NAMES)
     owned = "[`device-owned`](formulas.md#device-owned), [`host-owned`](formulas.md#host-owned)"
-    assert f"Proved for all sizes: {owned}." in properties
+    assert f"Proved for all sizes: {owned}." in page
     formulas = (FOLDER / "formulas.md").read_text()
     assert "def cached_on_device(w: Vocabulary, s: State, d: Term, x: Term) -> Term:" in formulas
-    linked = set(re.findall(r"formulas\.md#([\w-]+)", properties))
+    linked = set(re.findall(r"formulas\.md#([\w-]+)", page))
     assert linked <= set(re.findall(r"^### (\S+)$", formulas, re.MULTILINE))
+
+
+def test_every_page_proves_as_many_properties() -> None:
+    many = len(properties())
+    assert f"the {many} properties that are" in (ROOT / "docs/explanation/limits.md").read_text()
+    assert f"proves {many} safety properties" in (ROOT / "docs/proofs.md").read_text()
+    assert f"{many}/{many} safety" in (ROOT / "README.md").read_text()
 
 
 def test_results_names_every_field_and_status() -> None:
