@@ -86,14 +86,15 @@ def _telling(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         watcher = engine.watcher
         if watcher is None:
             return method(engine, *arguments, **named)
-        engine.watcher = None
         try:
-            answer = method(engine, *arguments, **named)
+            engine.watcher = None
+            try:
+                answer = method(engine, *arguments, **named)
+            finally:
+                engine.watcher = watcher
         except Exception as error:
             watcher(engine, Call(name, given(engine, arguments, named), None, error))
             raise
-        finally:
-            engine.watcher = watcher
         watcher(engine, Call(name, given(engine, arguments, named), answer, None))
         return answer
 

@@ -23,6 +23,15 @@ def test_nobody_watches_unless_asked_to() -> None:
     assert Engine.create(Config("pinning", 4, 4)).watcher is None
 
 
+def test_every_method_is_told_but_these() -> None:
+    public = {name: method for name, method in vars(Engine).items() if callable(method) and not name.startswith("_")}
+    assert {name for name, method in public.items() if not hasattr(method, "__wrapped__")} == {
+        *("bind", "has_work", "take_events", "pressure_victim"),
+        *("can_promote", "can_lookup", "can_admit", "can_grow", "can_wake", "can_finish", "can_launch"),
+        "can_handle_output_of",
+    }
+
+
 def test_a_call_is_told_with_its_arguments_and_its_answer() -> None:
     engine, told = watched()
     engine.submit(1, (7,), total=(7,))
@@ -50,6 +59,25 @@ def test_a_refusal_is_told_and_raised() -> None:
     assert told[-1] == Call("submit", (1, (7,), (7,)), None, refused.value)
     engine.abort(1)
     assert told[-1].method == "abort"
+
+
+def test_who_hears_enough_is_told_no_more_after_an_answer_or_after_a_refusal() -> None:
+    engine, _ = watched()
+    told: list[str] = []
+
+    def once(_: Engine, call: Call) -> None:
+        told.append(call.method)
+        engine.watched_by(None)
+
+    engine.watched_by(once)
+    engine.submit(1, (7,), (7,))
+    assert engine.watcher is None
+    engine.watched_by(once)
+    with pytest.raises(WrongPhase):
+        engine.submit(1, (7,), (7,))
+    assert engine.watcher is None
+    engine.abort(1)
+    assert told == ["submit", "submit"]
 
 
 def test_a_copy_is_not_watched() -> None:
