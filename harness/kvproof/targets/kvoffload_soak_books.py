@@ -77,10 +77,6 @@ class BookedJob:
         """Its blocks of this tier."""
         return [pair[side] for side, end in enumerate(ENDS[self.stream]) if end is tier for pair in self.pairs]
 
-    def publishes_in(self, tiers: Tiers) -> bool:
-        """Is what it brings over to be found in one of these tiers? The second tier goes with the host."""
-        return tiers == "all" or (tiers == "device") == (self.writes is Tier.DEVICE)
-
     def __str__(self) -> str:
         return f"job {self.id} ({self.view}, a {self.stream})"
 
@@ -186,7 +182,7 @@ class Books:
         outstanding = [job for job in self.jobs.values() if job.view != "FORGOTTEN"]
         idle = not outstanding and all(request.phase is Phase.DONE for request in engine.requests.values())
         for job in list(self.jobs.values()):
-            if not job.publishes_in(tiers):
+            if not _empties(tiers, job.writes):
                 continue
             if not job.launched:
                 del self.jobs[job.id]
@@ -213,9 +209,7 @@ class Books:
                 target=f"it answered {answer}",
             )
         for tier, pool in pools_of(engine).items():
-            for key, block in (
-                pool.cache.blocks.items() if tiers == "all" or (tiers == "device") == (tier == "device") else ()
-            ):
+            for key, block in pool.cache.blocks.items() if _empties(tiers, tier) else ():
                 raise Violation(
                     self.serves_old,
                     f"{tier.capitalize()} block {tier[0]}{block} can still be hit as {self.name(key)} after the reset.",
@@ -482,3 +476,8 @@ def pools_of(engine: Engine) -> dict[Tier, BlockPool]:
     """The pool of each tier that there is."""
     pools = {Tier.DEVICE: engine.device_pool, Tier.HOST: engine.host_pool}
     return {**pools, Tier.SECOND: engine.second_pool} if engine.second_pool.size else pools
+
+
+def _empties(tiers: Tiers, tier: Tier) -> bool:
+    """Is nothing to be found on this tier after a reset of these? The second tier goes with the host."""
+    return tiers != ("host" if tier is Tier.DEVICE else "device")
