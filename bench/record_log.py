@@ -2,12 +2,12 @@
 
 python bench/record_log.py [STEPS]     (default 3000; of each discipline)
 
-Two engines serve the same requests on the host device, free-running, step by step in turn, and one is recorded. So both
-meet the same noise of the machine, and the median is taken of what the recorded one took more in the same step. The
-time is that of the stepping thread (CPU): a step is `Runtime.step`, and what a client asks before it. What the threads
-of the streams take is not in it, nor what the recorder's own takes, which is said beside it. Once the lines are made at
-the end: that is what noting costs. Once they are made meanwhile: on a machine without an idle core the two threads
-wait for each other too.
+Two engines serve the same requests on the host device, step by step in turn, and one is recorded. Before its next step
+all copies of the last one are over: so both have the same to do, and meet the same noise of the machine, and the median
+is taken of what the recorded one took more in the same step. The time is that of the stepping thread (CPU): a step is
+`Runtime.step`, and what a client asks before it. What the threads of the streams take is not in it, nor what the
+recorder's own takes, which is said beside it. Once the lines are made at the end: that is what noting costs. Once they
+are made meanwhile: on a machine without an idle core the two threads wait for each other too.
 """
 
 import random
@@ -40,7 +40,8 @@ class Served:
 
     def __init__(self, discipline: Discipline, seed: int) -> None:
         self.engine = Engine.create(Config(discipline, BLOCKS, HOST_BLOCKS, WORKERS))
-        self.runtime = Runtime(self.engine, Host(WORKERS, BLOCKS, HOST_BLOCKS, layers=1))
+        self.device = Host(WORKERS, BLOCKS, HOST_BLOCKS, layers=1)
+        self.runtime = Runtime(self.engine, self.device)
         self.chance = random.Random(seed)
         self.submitted = 0
         self.serving: list[int] = []
@@ -60,9 +61,8 @@ class Served:
         self.runtime.step()
 
     def wait(self) -> None:
-        """Until the step that was launched last has run, so that each step has something to do."""
-        while self.engine.scheduler.pipeline and not self.runtime.can_handle_output():
-            time.sleep(0.0002)
+        """Until everything that was launched has run, so that each step has something to do, and the same each time."""
+        self.device.drain()
 
 
 class Timed(Recorder):
@@ -106,7 +106,7 @@ def main() -> None:
                     served.wait()
             recorder.close()
             for served in (plain, recorded):
-                served.runtime.device.close()
+                served.device.close()
             lines, size = len(path.read_bytes().splitlines()), path.stat().st_size
         off, more = median(took[plain]), median(map(sub, took[recorded], took[plain]))
         print(

@@ -1,6 +1,6 @@
 """What recording costs a live vLLM: CPU time of a scheduler step, recorded and not recorded, side by side.
 
-python bench/record_vllm.py [STEPS]     (default 2000; of each connector; needs the environment of make vllm)
+.venv-vllm/bin/python -m bench.record_vllm [STEPS]     (default 2000; of each connector; `make vllm` sets it up)
 
 Two of vLLM's own schedulers serve the same requests step by step in turn, and one has the recording connector. A step
 is `schedule` and `update_from_output`, on one thread (CPU time). The median is taken of what the recorded one took more
