@@ -7,7 +7,7 @@ answered(...)        is what that interpreter does
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple, cast
 
 from kvmodel import Machine, State
@@ -39,7 +39,7 @@ TAIL = range(10, 60)
 
 TRIES = 3_000
 LIMIT = 120.0
-Saved = tuple[State, Any, bytes]
+Saved = tuple[State, Any, Hashable]
 
 ENDINGS = frozenset({"finish", "abort", "stop"})
 
