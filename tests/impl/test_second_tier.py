@@ -274,6 +274,17 @@ def test_a_copy_to_the_file_that_is_made_to_fail_is_told_and_torn(opened: Open) 
 
 
 @both_devices
+def test_what_is_made_to_fail_fails_at_its_gate_too(opened: Open) -> None:
+    with opened(1, 2, 2, gated=True, second_blocks=2, faults=lambda worker, copy: (1,) if copy.job else ()) as device:
+        device.enqueue(0, Copy(0, Stream.STORE, ((0, 0), (1, 1)), -1, ()))
+        device.enqueue(0, Copy(1, Stream.CASCADE, ((0, 0), (1, 1)), -1, (0,)))
+        device.run(0, Stream.STORE)
+        device.run(0, Stream.CASCADE)
+        assert (device.collect(0, 0), device.collect(0, 1)) == ((), (1,))
+        assert [device.content(Tier.SECOND, 0, block) for block in (0, 1)] == [Unreadable.UNWRITTEN, Unreadable.TORN]
+
+
+@both_devices
 def test_a_device_is_closed_with_copies_at_their_gates(opened: Open) -> None:
     device = opened(1, 2, 2, gated=True, second_blocks=1)
     device.enqueue(0, Copy(0, Stream.CASCADE, ((0, 0),), -1, ()))

@@ -246,7 +246,7 @@ class Cuda:
             broken = []
         if lane.gate is None:
             assert isinstance(entry.operation, Copy)
-            self._begin(shard, lane, entry, entry.operation, broken)
+            self._begin(shard, lane, entry, entry.operation, sorted({*self._failing(shard, entry.operation), *broken}))
         else:
             lane.gate.fill_(entry.ticket)
         self._until(lambda: _happened(entry.done), lambda: f"was released and did not run: {lane}")
