@@ -5,8 +5,10 @@ bug more often than not (see `SEEDS`); what depends on commands alone is found w
 """
 
 import gc
+import random
 import signal
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -116,6 +118,15 @@ def test_modes_take_turns_and_another_than_the_default_is_kept_to(
     soak.run(a_soak("pinning", copies=10_000_000, **contract), said.append, lambda: len(opened) > 4)
     seen = [setting.contract[1:4] for setting, _ in opened]
     assert seen == [*modes, *modes, *modes, *modes, *modes][:5]
+
+
+def test_failing_copies_repeats_and_windows_meet_each_other_in_every_mode_that_they_go_with() -> None:
+    settings = [soak._setting(random.Random(number), Contract("pinning"), number, "host") for number in range(840)]
+    met = {(each.contract, each.failing is not None, each.scope.repeats, each.scope.window > 0) for each in settings}
+    modes = {each.contract for each in settings}
+    both = (False, True)
+    assert met == {each for each in product(modes, both, both, both) if each[0].depth == 1 or not each[3]}
+    assert len(modes) == 8
 
 
 def test_it_is_the_soak_of_the_command_line() -> None:

@@ -154,8 +154,9 @@ def _switching_often() -> Iterator[None]:
 
 
 def _setting(chance: random.Random, contract: Contract, episode: int, device: str) -> Setting:
-    """Sizes at random; the modes take turns, so that each has its part of the plan. With reports of single jobs three
-    episodes of four have a second tier."""
+    """Sizes at random; the modes take turns, so that each has its part of the plan, and so do failing copies, repeated
+    blocks and windows: in 3, 5 and 7 episodes, where the modes take 8, so that each meets each. With reports of single
+    jobs three episodes of four have a second tier."""
     modes = turns(contract)
     for field in ("store_mode", "output_from", "depth", "admission", "reports", "deadline"):
         if getattr(contract, field) != Contract._field_defaults[field]:
@@ -175,8 +176,8 @@ def _setting(chance: random.Random, contract: Contract, episode: int, device: st
         survivors=True,
         lookups=True,
         lazy_window=chance.choice((0, 0, 2, 4)),
-        repeats=episode % 3 == 2,
-        window=2 if episode % 4 == 1 and modes[episode % len(modes)].depth == 1 else 0,
+        repeats=episode % 5 in (1, 3),
+        window=2 if episode % 7 in (1, 4) and modes[episode % len(modes)].depth == 1 else 0,
     )
     mode = modes[episode % len(modes)]
     setting = Setting(
