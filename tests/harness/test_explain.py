@@ -311,6 +311,68 @@ def test_another_engine_may_order_its_streams_more_strictly() -> None:
         assert isinstance(explain(machine, state, LAUNCH, Answer(), seen._replace(runnable=()), exact), Divergence)
 
 
+def judged_store(source: int, exact: bool) -> Explained | Divergence:
+    """`a` is in block 0, and its store is put off; then `b` is computed in block 1, with a store of the source."""
+    machine = Machine(Contract("pinning"), SCOPE._replace(prompts=("a", "b")))
+    state = machine.initial()
+    alone = Launching(((0, 0, 1),), (), (), ())
+    for action in (*ADMITTED, act.Launch(alone), act.Run(0, 0), act.HandleOutput(), act.Submit(1), act.Admit(1)):
+        state = machine.step(state, action)
+    launch = act.Launch(Launching(((1, 0, 1),), ((NONE, (Pair(source, 0, source + 1),)),), (), ()))
+    machine.check(state, launch)
+    return explain(machine, machine.step(state, launch), STORE, Answer(), View(), exact)
+
+
+def test_a_store_of_another_engine_waits_for_the_compute_that_writes_its_source_and_for_no_other() -> None:
+    assert isinstance(judged_store(0, exact=False), Explained)
+    for source, exact in ((0, True), (1, True), (1, False)):
+        found = judged_store(source, exact)
+        assert isinstance(found, Divergence)
+        assert found.property == READS
+
+
+def judged_load(device_blocks: int) -> Explained | Divergence:
+    """Worker 1 has yet to compute `b`, whose request has ended, when the load of `a` runs there: with one device block
+    into the same, with two into the other."""
+    scope = SCOPE._replace(
+        device_blocks=device_blocks, host_blocks=1, workers=2, prompts=("a", "b", "a"),
+        meanings=("evict",), tiers=("device",),
+    )  # fmt: skip
+    machine = Machine(Contract("pinning", output_from="first"), scope)
+    state = machine.initial()
+    for action in (
+        *ADMITTED, act.Launch(), act.Run(0, 0), act.Run(1, 0), act.HandleOutput(), act.Run(0, 1), act.Run(1, 1),
+        act.Report(0, 0), act.Report(1, 0), act.Finish(0), Reset("evict", "preempt", "device"),
+        act.Submit(1), act.Admit(1), act.Launch(Launching(((1, 0, 1),), (), (), ())), act.Run(0, 0),
+        act.HandleOutput(), act.Finish(1), act.Submit(2), act.Admit(2), act.Launch(),
+    ):  # fmt: skip
+        machine.check(state, action)
+        state = machine.step(state, action)
+    return explain(machine, state, Command("run", (1, "load")), Answer(), View(), exact=False)
+
+
+def test_a_load_of_another_engine_waits_for_the_computes_that_use_what_it_overwrites_and_for_no_other() -> None:
+    assert isinstance(judged_load(2), Explained)
+    found = judged_load(1)
+    assert isinstance(found, Divergence)
+    assert found.contract_lines == ("may run: w0 load, w1 compute",)
+
+
+def test_what_another_engine_shows_may_run_has_the_copies_that_need_not_wait() -> None:
+    machine = Machine(Contract("pinning"), SCOPE._replace(prompts=("a", "b")))
+    state = machine.initial()
+    alone = Launching(((0, 0, 1),), (), (), ())
+    for action in (*ADMITTED, act.Launch(alone), act.Run(0, 0), act.HandleOutput(), act.Submit(1), act.Admit(1)):
+        state = machine.step(state, action)
+    launch = act.Launch(Launching(((1, 0, 1),), ((NONE, (Pair(0, 0, 1),)),), (), ()))
+    view = expected(machine.step(state, launch))
+    assert view.runnable == ((0, 0),)
+    both, wrong = view._replace(runnable=((0, 0), (0, 1))), view._replace(runnable=((0, 0), (0, 2)))
+    assert isinstance(explain(machine, state, LAUNCH, took(launch), both, exact=False), Explained)
+    assert isinstance(explain(machine, state, LAUNCH, took(launch), both, exact=True), Divergence)
+    assert isinstance(explain(machine, state, LAUNCH, took(launch), wrong, exact=False), Divergence)
+
+
 def test_another_engine_may_say_once_what_is_flushed() -> None:
     """A launch of `b` waits for the store of `a`; so does that of `c`, on the worker that lags, and need not say so."""
     scope = SCOPE._replace(device_blocks=1, workers=2, prompts=("a", "b", "c"))

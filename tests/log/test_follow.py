@@ -109,6 +109,42 @@ def test_where_every_run_is_recorded_none_is_inferred(tmp_path: Path) -> None:
     assert explained == 2
 
 
+@pytest.mark.parametrize(
+    ("source", "key", "explained", "broken"), [(2, "hello", 9, None), (1, "bye", 6, "reads-what-was-written")]
+)
+def test_a_store_may_run_at_once_if_its_source_is_computed(
+    tmp_path: Path, source: int, key: str, explained: int, broken: str | None
+) -> None:
+    """chat-1's block 2 is computed; a store of it is launched with the compute of block 1, or one of block 1 is."""
+    header = {**HEADER, "sizes": {"device_blocks": 3, "host_blocks": 2, "workers": 1}, "runs": "recorded"}
+    recorded: list[Line] = [
+        lines()[0],
+        {
+            "do": {"verb": "schedule"},
+            "did": [
+                {"action": "Admit", "request": "chat-1", "fresh": [2]},
+                {"action": "Launch", "computes": [["chat-1", 0, 1]], "stores": []},
+            ],
+        },
+        {"do": {"verb": "run", "worker": 0, "stream": "compute"}},
+        {"do": {"verb": "handle_output"}},
+        {"do": {"verb": "submit", "request": "chat-2"}, "keys": ["bye"]},
+        {
+            "do": {"verb": "schedule"},
+            "did": [
+                {"action": "Admit", "request": "chat-2", "fresh": [1]},
+                {"action": "Launch", "computes": [["chat-2", 0, 1]], "stores": [[None, [[source, 1, key]]]]},
+            ],
+        },
+        {"do": {"verb": "run", "worker": 0, "stream": "store"}},
+        {"do": {"verb": "report", "worker": 0, "job": 0}},
+        {"do": {"verb": "run", "worker": 0, "stream": "compute"}},
+    ]
+    _, stuck, until = followed(written(tmp_path, recorded, header))
+    assert until == explained
+    assert (stuck.divergence.property if stuck else None) == broken
+
+
 def test_of_a_large_pool_no_more_is_put_in_words_than_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = 1_000
     changed = lines()

@@ -67,7 +67,8 @@ def changed(position: int, *inserted: Line, drop: int = 0, **fields: Any) -> lis
     return lines
 
 
-OVERWRITES = {"do": {"verb": "step"}, "requests": {"z": {"start": 0, "count": 2, "table": [3], "keys": ["c"]}}}
+OF_ONE_BLOCK: Line = {"start": 0, "count": 2, "table": [3]}
+OVERWRITES = {"do": {"verb": "step"}, "requests": {"z": {**OF_ONE_BLOCK, "keys": ["c"]}}}
 RESET = {"do": {"verb": "reset"}, "answered": True}
 
 BROKEN: dict[str, tuple[list[Line], Broken]] = {
@@ -158,6 +159,20 @@ BAD: dict[str, tuple[Line, str]] = {
     ),
     "copy": ({"do": {"verb": "step"}, "copies": [[0, "steal", []]]}, "has no [job, store or load, pairs]"),
     "pair": ({"do": {"verb": "step"}, "copies": [[0, "store", [[1]]]]}, "has no [source, destination]"),
+    "no pairs": ({"do": {"verb": "step"}, "copies": [[0, "store", []]]}, "has a copy of no blocks"),
+    "field": (
+        {"do": {"verb": "step"}, "copise": []},
+        "has 'copise', which is none of do, requests, copies, flush, time",
+    ),
+    "field of a request": (
+        {"do": {"verb": "step"}, "requests": {"x": {"start": 0, "count": 1, "tables": [1]}}},
+        "has 'tables', which is none of start, count, table, more, keys",
+    ),
+    "a name that steers": (
+        {"do": {"verb": "step"}, "requests": {"\x1b[2J": {"start": 0, "count": 1}}},
+        r"has request '\x1b[2J'; its name",
+    ),
+    "a reset without an answer": ({"do": {"verb": "reset"}}, "is a reset and lacks answered"),
     "host": ({"do": {"verb": "step"}, "copies": [[0, "store", [[1, 10**7]]]]}, "has host block 10000000"),
 }
 
@@ -168,3 +183,62 @@ def test_a_line_that_makes_no_sense_is_a_sentence(tmp_path: Path, name: str) -> 
     with pytest.raises(BadLog) as caught:
         judged(written(tmp_path, [line]))
     assert sentence in str(caught.value)
+
+
+def test_what_is_kept_of_a_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies that nobody reports, and what ended requests were called."""
+    monkeypatch.setattr("kvproof.obligations.logged.MOST_WAITING", 3)
+    unreported = [{"do": {"verb": "step"}, "copies": [[job, "store", [[1, 7], [2, 8]]]]} for job in range(2)]
+    reported = {"do": {"verb": "report"}, "jobs": [0]}
+    assert judged(written(tmp_path, [unreported[0], reported, unreported[1]])) is None
+    with pytest.raises(BadLog, match="line 3, has a copy too many: at most 3 blocks are copied and not reported"):
+        judged(written(tmp_path, unreported))
+
+    logged = Logged("engine.log", 6, 2, 1)
+    for number in range(99):
+        logged.take(number, {"do": {"verb": "step"}, "requests": {f"q{number}": {**OF_ONE_BLOCK, "keys": ["c"]}}})
+        logged.take(number, {"do": {"verb": "end", "request": f"q{number}"}})
+    assert list(logged._told.values()) == ["q98"]
+
+
+def test_a_request_that_ended_before_its_compute_ran_is_named(tmp_path: Path) -> None:
+    reads: Line = {"do": {"verb": "step"}, "requests": {"y": {"start": 2, "count": 1, "table": [3, 4], "keys": ["c"]}}}
+    broken = judged(written(tmp_path, [reads, {"do": {"verb": "end", "request": "y"}}, {"do": {"verb": "step"}}]))
+    assert broken is not None
+    assert broken.sentence.startswith("The compute of request y reads its block 0")
+
+
+LOADED_IN_THE_STEP: Line = {
+    "do": {"verb": "step"},
+    "requests": {"y": {"start": 3, "count": 1, "table": [3, 4], "keys": ["a", "b"]}},
+    "copies": [[1, "load", [[7, 3], [8, 4]]], [2, "store", [[1, 9]]]],
+}
+"""Of an engine whose compute waits for the load that it was launched with: y's, and a store of x's block beside it."""
+
+
+def reported(*jobs: int) -> Line:
+    return {"do": {"verb": "report"}, "jobs": list(jobs)}
+
+
+def test_a_store_may_be_over_before_a_compute_that_does_not_write_its_source(tmp_path: Path) -> None:
+    before = LINES[:3]
+    sound = [*before, LOADED_IN_THE_STEP, reported(2), reported(1), {"do": {"verb": "step"}}]
+    assert judged(written(tmp_path, sound)) is None
+
+
+def test_a_store_that_is_over_says_that_the_compute_has_run_which_writes_its_source(tmp_path: Path) -> None:
+    writes = {**LOADED_IN_THE_STEP, "copies": [[1, "load", [[7, 3], [8, 4]]], [2, "store", [[4, 9]]]]}
+    broken = judged(written(tmp_path, [*LINES[:3], writes, reported(2), reported(1)]))
+    assert broken is not None
+    assert (broken.line, broken.property) == (6, "reads-what-was-written")
+
+
+def test_a_load_is_over_after_the_computes_that_use_what_it_overwrites(tmp_path: Path) -> None:
+    """z has ended and its compute may still run, when its block is y's: whether the load waited, no hook tells."""
+    ended: Line = {"do": {"verb": "end", "request": "z"}}
+    header = {**HEADER, "contract": {"discipline": "pinning", "depth": 2}}
+    assert judged(written(tmp_path, [*LINES[:3], OVERWRITES, ended, *LINES[3:]], header)) is None
+    late = [*LINES[:4], OVERWRITES, *LINES[4:]]
+    broken = judged(written(tmp_path, late, header))
+    assert broken is not None
+    assert broken.sentence.endswith("reads its block 0 in device block 3, which holds something else.")

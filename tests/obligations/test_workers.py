@@ -76,6 +76,17 @@ def test_a_copy_waits_for_the_compute_before_it_if_it_says_so() -> None:
     assert (ranks.collect(0), ranks.jobs(), ranks.unfinished()) == ([], {8}, True)
 
 
+def test_which_compute_a_copy_has_to_do_with() -> None:
+    """x writes block 0 and then block 1, which needs block 0; y writes block 2."""
+    ranks = workers()
+    for share in (Share(0, (0,), 0, 2, [1, 2]), Share(0, (0, 1), 2, 3, [1, 2, 3]), Share(1, (2,), 0, 1, [9])):
+        ranks.launch(0, (share,))
+    assert [ranks.last_compute(0, {block}, that_writes=True) for block in range(4)] == [1, 2, 3, 0]
+    assert [ranks.last_compute(0, {block}, that_writes=False) for block in range(4)] == [2, 2, 3, 0]
+    ranks.run(0, "compute")
+    assert [ranks.last_compute(0, {0}, that_writes=writes) for writes in (True, False)] == [0, 2]
+
+
 def test_a_copy_takes_what_is_there_when_it_runs() -> None:
     ranks = workers()
     ranks.launch(0, whole())

@@ -147,7 +147,7 @@ class Follower:
             return explained.state
         view = self.reader.seen(entry, explained.state)
         wanted = expected(explained.state)
-        pairs = zip(leeway.settled(view, wanted), wanted, strict=True)
+        pairs = zip(leeway.settled(view, wanted, explained.state), wanted, strict=True)
         if all(seen is None or seen == right for seen, right in pairs):
             return explained.state
         last = explained.actions[-1] if explained.actions else None

@@ -1,13 +1,16 @@
 """A log of an engine that schedules in its own way: held to what every engine owes, as far as hooks can tell.
 
 Steps and copies are put on the streams of one simulated worker (all do the same), and what nobody saw runs as late as
-the log allows: a compute before the engine can have its output, a copy when it is reported or flushed. Each compute
-must then read what its request computed, hit or loaded; and what a reset that answered True has emptied is not loaded.
+the log allows: a compute before the engine can have its output, and before a store of what it writes and a load over
+what it touches; a copy when it is reported or flushed. Each compute must then read what its request computed, hit or
+loaded; and what a reset that answered True has emptied is not loaded.
 """
 
+from collections import deque
 from typing import NamedTuple, NoReturn, cast
 
 from kvproof.log.entry import JSON, BadLog
+from kvproof.log.lines import MAX_TEXT
 from kvproof.obligations.workers import AGES, Direction, Share, Workers
 
 MOST_REQUESTS = 4_096
@@ -20,7 +23,21 @@ MOST_HOST_BLOCKS = 1_000_000
 MOST_NAMES = 1_000_000
 """The most different keys, and blocks without one (count)."""
 
+MOST_WAITING = 1_000_000
+"""Blocks that are copied and not reported yet (count)."""
+
 NUMBERS_BELOW = 2**53
+
+FIELDS = {
+    "step": ("do", "requests", "copies", "flush", "time"),
+    "report": ("do", "jobs", "time"),
+    "reset": ("do", "answered", "time"),
+    "end": ("do", "time"),
+}
+"""By verb, what a line may have."""
+
+SHARE_FIELDS = ("start", "count", "table", "more", "keys")
+"""What a step may say of a request."""
 
 
 class Broken(NamedTuple):
@@ -52,31 +69,34 @@ class Logged:
         self.workers = Workers(1, device_blocks, 0, 1)
         self._requests: dict[str, Known] = {}
         self._told: dict[int, str] = {}
+        self._ending: deque[tuple[int, int]] = deque()
         self._names: dict[str, int] = {}
         self._next_name = 1
         self._next_number = 0
         self._epoch = 0
         self._stored_in: dict[int, int] = {}
         self._latest = -1
+        self._waiting = 0
         self._line = 0
 
     def take(self, number: int, record: JSON) -> Broken | None:
         """One line. None: nothing is broken by it."""
         self._line = number
         do = self._record(record.get("do"), "do")
-        match do.get("verb"):
+        verb = do.get("verb")
+        if not isinstance(verb, str) or verb not in FIELDS:
+            self._bad(f"has the verb {verb!r:.40}, which is none of {', '.join(FIELDS)}")
+        self._only(record, FIELDS[verb])
+        match verb:
             case "step":
                 return self._step(record)
             case "report":
                 return self._reported(self._numbers(record.get("jobs"), "jobs"))
             case "reset":
-                self._epoch += record.get("answered") is True
-                return None
-            case "end":
-                self._requests.pop(str(do.get("request")), None)
-                return None
-            case verb:
-                return self._bad(f"has the verb {verb!r:.40}, which is none of step, report, reset, end")
+                self._reset(record.get("answered"))
+            case _:
+                self._end(do.get("request"))
+        return None
 
     def _step(self, record: JSON) -> Broken | None:
         rank = self.workers.ranks[0]
@@ -93,29 +113,52 @@ class Logged:
         for job, direction, pairs in copies:
             if direction == "load":
                 stale = stale or self._stale(job, pairs)
-                self.workers.submit(0, job, "load", pairs, waits_for_compute=False)
+                self._submit(job, direction, pairs)
         if shares:
             self.workers.launch(0, tuple(shares))
         for job, direction, pairs in copies:
             if direction == "store":
                 self._stored_in |= dict.fromkeys([host for _, host in pairs], self._epoch)
-                self.workers.submit(0, job, "store", pairs, waits_for_compute=True)
+                self._submit(job, direction, pairs)
         return stale or self._misread()
+
+    def _submit(self, job: int, direction: Direction, pairs: list[tuple[int, int]]) -> None:
+        """A copy waits for the computes that matter to it, and for no other: it may be over before them."""
+        stores = direction == "store"
+        copy = self.workers.submit(0, job, direction, pairs, waits_for_compute=True)
+        copy.after = self.workers.last_compute(0, {pair[0 if stores else 1] for pair in pairs}, that_writes=stores)
 
     def _reported(self, jobs: tuple[int, ...]) -> Broken | None:
         """The copies of these jobs are over, and so are those before them on their stream."""
         for job in jobs:
             if job > self._latest:
                 return self._broken("workers-agree", f"Job {job} is reported, and was never launched.")
-        self.workers.flush(0, jobs)
-        self.workers.collect(0)
+        self.workers.flush(0, frozenset(jobs))
+        self._waiting -= sum(len(copy.pairs) for copy in self.workers.collect(0))
         return self._misread()
 
+    def _reset(self, answered: object) -> None:
+        if not isinstance(answered, bool):
+            self._bad("is a reset and lacks answered: true or false")
+        self._epoch += answered
+
+    def _end(self, name: object) -> None:
+        """What it was called is said as long as a compute of it has not run."""
+        known = self._requests.pop(name, None) if isinstance(name, str) else None
+        rank = self.workers.ranks[0]
+        if known is not None:
+            self._ending.append((rank.submitted, known.number))
+        while self._ending and self._ending[0][0] <= rank.ran:
+            del self._told[self._ending.popleft()[1]]
+
     def _share(self, name: str, said: JSON) -> Share:
+        self._only(said, SHARE_FIELDS)
         known = self._requests.get(name)
         if known is None:
             if len(self._requests) == MOST_REQUESTS:
                 self._bad(f"has more than {MOST_REQUESTS:,} requests at once, which is too many")
+            if not 0 < len(name) <= MAX_TEXT or not name.isprintable():
+                self._bad(f"has request {name!r:.60}; its name is a printable text of up to {MAX_TEXT} characters")
             known = self._requests[name] = Known(self._next_number)
             self._told[known.number] = name
             self._next_number += 1
@@ -181,7 +224,12 @@ class Logged:
             self._blocks([device])
             self._grown(host)
             pairs.append((source, destination))
+        if not pairs:
+            self._bad("has a copy of no blocks")
         self._latest = max(self._latest, job)
+        self._waiting += len(pairs)
+        if self._waiting > MOST_WAITING:
+            self._bad(f"has a copy too many: at most {MOST_WAITING:,} blocks are copied and not reported")
         return job, direction, pairs
 
     def _grown(self, host: int) -> None:
@@ -238,6 +286,11 @@ class Logged:
         if not isinstance(value, dict):
             self._bad(f"has no record where {where} belongs")
         return cast(JSON, value)
+
+    def _only(self, fields: JSON, known: tuple[str, ...]) -> None:
+        for name in fields:
+            if name not in known:
+                self._bad(f"has {name!r:.40}, which is none of {', '.join(known)}")
 
     def _bad(self, what: str) -> NoReturn:
         raise BadLog(f"log {self.path}, line {self._line}, {what}")

@@ -119,6 +119,23 @@ class Workers:
         rank.copies(direction).append(copy)
         return copy
 
+    def last_compute(self, worker: int, blocks: Collection[int], that_writes: bool) -> int:
+        """How many computes have run once all of those have that are queued now and touch one of these device blocks
+        (count from the start; 0: there is none).
+
+        that_writes: only those that write one
+        """
+        rank, size = self.ranks[worker], self.tokens_per_block
+        touching = [
+            number
+            for number, (_, shares) in enumerate(rank.compute, rank.ran + 1)
+            for share in shares
+            if not set(share.table[share.start // size if that_writes else 0 : -(-share.end // size)]).isdisjoint(
+                blocks
+            )
+        ]
+        return max(touching, default=0)
+
     def flush(self, worker: int, jobs: Collection[int]) -> None:
         """The host waits until these copies have run: so they do, with all that they wait for. Jobs that are not
         queued are none."""
