@@ -91,8 +91,8 @@ DYING = (
     f"repeats,tiers=all+device+host,second=3,{_FAULTS}",
     f"windows,tiers=all+device+host,second=3,{_FAULTS}",
 )
-"""Scopes that between them have every two modes that are neither searched together nor refused (`kvproof.pairs`), with
-a worker that dies: then little is left to do, so that they come beside those where none does."""
+"""Scopes with a worker that dies: then little is left to do, so that they come beside those where none does, with which
+they have every two modes that are neither searched together nor refused (`kvproof.pairs`)."""
 
 LAGGING = Instance("s2", output_from="first")
 """Where the second worker lags behind the first."""

@@ -1,6 +1,6 @@
 """kvoffload's own state, made without the machine, is the machine's, and every property is asked of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
@@ -14,10 +14,8 @@ from kvproof.engines.run_of import run_of
 from kvproof.scopes import SCOPES
 from kvproof.search import product
 from kvproof.search.modes import MODES, Variant, variants
-from kvproof.search.product import Product
+from kvproof.search.product import Product, _Reached
 from kvproof.targets.command import Command
-from kvproof.targets.divergence import Divergence
-from kvproof.targets.explain import Accounted
 from kvproof.targets.invariants import Broken, Invariants
 from kvproof.targets.kvoffload import Ledger
 from kvproof.targets.outcome import Crashed
@@ -39,31 +37,40 @@ def comparable(state: State) -> tuple[object, ...]:
         (step.ran, step.handled, [share._replace(outdated=False, request=0) for share in step.shares])
         for step in state.steps
     ]
-    pools_and_requests = state.device, state.host, state.requests
-    return (*pools_and_requests, jobs, steps, state.next_job, state.device_contents, state.host_contents)
+    pools_and_requests = state.device, state.host, state.second, state.requests
+    contents = state.device_contents, state.host_contents, state.second_contents
+    return (*pools_and_requests, jobs, steps, state.next_job, *contents)
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 @pytest.mark.parametrize("mode", ["", *MODES])
-def test_the_own_state_is_the_machines(mode: str, discipline: Discipline, monkeypatch: Patch) -> None:
+def test_the_own_state_is_the_machines(mode: str, discipline: Discipline) -> None:
     variant = Variant("s1", SCOPES["s1"], Contract(discipline))
     if mode:
         variant = MODES[mode](variant)
     machine = Machine(variant.contract, variant.scope)
-    target = Ledger(machine.setting)
-    compared = 0
-    borne_out = product.borne_out
-
-    def comparing(machine: Machine, command: Command, done: Accounted, view: View, exact: bool) -> Divergence | None:
-        nonlocal compared
-        compared += 1
-        assert comparable(target.own_state(view)) == comparable(done.after), command
-        return borne_out(machine, command, done, view, exact)
-
-    monkeypatch.setattr(product, "borne_out", comparing)
-    found = Product(machine, target, composites=True).search(lambda: compared >= 1500, lambda said: None)
+    search = Comparing(machine, Ledger(machine.setting), composites=True)
+    found = search.search(lambda: search.compared >= 1500, lambda said: None)
     assert found.divergence is None
-    assert compared >= 80
+    assert search.compared == found.edges + 1
+    assert search.compared >= 150
+    assert found.finished or search.compared >= 1500
+
+
+class Comparing(Product):
+    """Compares the target's own state with the machine's at the start and wherever a command leads, each time anew."""
+
+    compared = 0
+
+    def _met_again(self, actions: tuple[Action, ...], state: State, snapshot: Hashable) -> None:
+        return None
+
+    def _come_to(self, actions: tuple[Action, ...], state: State, snapshot: Hashable, view: View | Crashed) -> _Reached:
+        reached = super()._come_to(actions, state, snapshot, view)
+        assert isinstance(reached.own, State)
+        assert comparable(reached.own) == comparable(state), actions
+        self.compared += 1
+        return reached
 
 
 class Forgetful(Ledger):

@@ -2,17 +2,23 @@
 
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import pytest
 
 from kvmodel import Contract, Machine
 from kvmodel.contract import Discipline
+from kvoffload.block_pool import BlockPool
+from kvoffload.config import Config
+from kvoffload.connectors.fencing import FencingConnector
+from kvoffload.engine import Engine
+from kvoffload.scheduler import Scheduler
 from kvproof.scopes import parse_scope
+from kvproof.search.product import Product
 from kvproof.targets.command import Command
 from kvproof.targets.kvoffload import Ledger
-from kvproof.targets.kvoffload_control import FIELDS
+from kvproof.targets.kvoffload_control import FIELDS, UnknownField
 
 C = Command
 BUSY = (
@@ -121,3 +127,83 @@ def test_what_is_in_two_places_is_still_one_thing_when_it_is_put_back(misshape: 
         assert second.jobs is first.jobs
     else:
         assert target.engine.scheduler.pipeline[0].shares[0].blocks is first.table
+
+
+class OtherScheduler(Scheduler):
+    __slots__ = ()
+
+
+class OtherPool(BlockPool):
+    __slots__ = ()
+
+
+class OtherConnector(FencingConnector):
+    __slots__ = ()
+
+
+@dataclass(slots=True)
+class Remembering(FencingConnector):
+    """Has a field that no other connector has."""
+
+    refused: int = 0
+
+
+class Noting(FencingConnector):
+    """Has whatever is written on it."""
+
+
+def other_scheduler(target: Ledger) -> None:
+    old = target.engine.scheduler
+    target.engine.scheduler = OtherScheduler(*[getattr(old, field.name) for field in fields(Scheduler)])
+
+
+def other_pool(target: Ledger) -> None:
+    old = target.engine.device_pool
+    target.engine.scheduler.device = target.engine.connector.device = OtherPool(old.counts, old.queue, old.cache)
+
+
+@pytest.mark.parametrize("change", [other_scheduler, other_pool])
+def test_what_is_of_another_class_is_so_when_it_is_put_back(change: Callable[[Ledger], None]) -> None:
+    target = busy()
+    change(target)
+    before = type(target.engine.scheduler), type(target.engine.device_pool)
+    snapshot = target.save()
+    assert isinstance(snapshot, bytes)
+    target.restore(snapshot)
+    assert (type(target.engine.scheduler), type(target.engine.device_pool)) == before
+
+
+def connecting(connector: type[FencingConnector]) -> tuple[Machine, Ledger]:
+    class Connecting(Ledger):
+        def create(self, config: Config) -> Engine:
+            return Engine.create(config, connector)
+
+    machine = Machine(Contract("fencing"), parse_scope("s1")[1])
+    return machine, Connecting(machine.setting)
+
+
+def test_another_connector_with_no_more_state_is_put_back_as_such() -> None:
+    _, target = connecting(OtherConnector)
+    snapshot = target.save()
+    assert isinstance(snapshot, tuple)
+    target.restore(snapshot)
+    assert type(target.engine.connector) is OtherConnector
+
+
+def test_a_field_of_another_connector_is_put_back_and_ends_the_search() -> None:
+    machine, target = connecting(Remembering)
+    snapshot = target.save()
+    target.engine.connector.refused = 3  # type: ignore[attr-defined]
+    assert target.save() != snapshot
+    target.restore(snapshot)
+    assert target.engine.connector.refused == 0  # type: ignore[attr-defined]
+    with pytest.raises(UnknownField, match=r"^Remembering\.refused is not known to "):
+        Product(machine, target, composites=False).search(lambda: False, lambda said: None)
+
+
+def test_an_attribute_that_is_no_field_ends_the_search() -> None:
+    machine, target = connecting(Noting)
+    assert isinstance(target.save(), tuple)
+    target.engine.connector.refused = 3  # type: ignore[attr-defined]
+    with pytest.raises(UnknownField, match=r"^Noting\.refused is not known to "):
+        Product(machine, target, composites=False).search(lambda: False, lambda said: None)

@@ -1,8 +1,10 @@
 """Nodes: each pair once, whatever its parts have in common with those of others; and what was met is not met anew."""
 
+from collections.abc import Hashable
+
 import pytest
 
-from kvmodel import Contract, Machine
+from kvmodel import Action, Contract, Machine, State
 from kvmodel.contract import Discipline
 from kvproof.scopes import SCOPES
 from kvproof.search.nodes import Nodes
@@ -23,8 +25,8 @@ def test_a_pair_is_new_once() -> None:
 class Forgetting(Product):
     """Looks at everything anew, at every edge."""
 
-    def _begin_level(self, number: int) -> None:
-        self._met, self._met_before = {}, {}
+    def _met_again(self, actions: tuple[Action, ...], state: State, snapshot: Hashable) -> None:
+        return None
 
 
 @pytest.mark.parametrize(("scope", "discipline"), [("s1", "pinning"), ("s1", "fencing"), ("s2", "pinning")])

@@ -197,7 +197,8 @@ class Product:
 
     def _taken(self, state: State, command: Command) -> _Reached | Divergence:
         """Where one command of this state leads. What was met before is not looked at again: what is seen of a target
-        comes of what is in its snapshot, and was compared with the same state of the machine."""
+        comes of what is in its snapshot, as `Snapshotting.save` demands, and was compared with the same state of the
+        machine."""
         machine, target = self.machine, self.target
         outcome = carried_out(target, command)
         if isinstance(outcome, Crashed):

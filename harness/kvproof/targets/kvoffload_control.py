@@ -3,11 +3,14 @@
 Everything reachable from the engine and the ledger is in it, or in the view, which is compared with the machine after
 every command and so adds nothing. (Cache events are taken after every command; what they add up to is in the view.)
 FIELDS lists every field of every class: one that is not listed here stops the check, since a hidden variable that is
-left out is exactly how a bug hides (vLLM PR 48102).
+left out is exactly how a bug hides (vLLM PR 48102). So does a part of a class that derives from one of these and has
+more.
 """
 
 from collections.abc import Hashable, Sequence
 from dataclasses import fields
+from functools import cache
+from itertools import takewhile
 
 from kvoffload.block_pool import BlockPool
 from kvoffload.cache_events import Journal
@@ -52,15 +55,17 @@ FIELDS: dict[type, set[str]] = {
     },
 }  # fmt: skip
 
+_LISTED = frozenset(FIELDS)
+
 
 class UnknownField(TypeError):
     """kvoffload has state that this adapter does not know of, so that the product search could overlook it."""
 
 
 def check_fields() -> None:
-    """Raises UnknownField unless FIELDS lists exactly the fields of kvoffload's classes."""
+    """Raises UnknownField unless FIELDS lists exactly the fields of kvoffload's classes, which can have no others."""
     for cls, known in FIELDS.items():
-        present = {field.name for field in fields(cls)}
+        present = {field.name for field in fields(cls)} | ({"__dict__"} if cls.__dictoffset__ else set[str]())
         if present != known:
             odd = sorted(present ^ known)[0]
             raise UnknownField(
@@ -71,9 +76,38 @@ def check_fields() -> None:
 check_fields()
 
 
+def hidden_in(part: object) -> tuple[str, ...]:
+    """What a part of kvoffload has beyond the class in FIELDS that it is of, or derives from, by name."""
+    kind: type = type(part)
+    return () if kind in FIELDS else (*_slots_beyond(kind), *getattr(part, "__dict__", ()))
+
+
+@cache
+def _slots_beyond(kind: type) -> tuple[str, ...]:
+    beyond = takewhile(lambda base: base not in FIELDS, kind.__mro__)
+    return tuple([name for base in beyond for name in base.__dict__.get("__slots__", ()) if not name.startswith("__")])
+
+
+def _check_nothing_hidden(engine: Engine, ledger: Ledger) -> None:
+    scheduler, connector = engine.scheduler, engine.connector
+    device, host, second = scheduler.device, connector.host, connector.second
+    parts: list[object] = [engine, scheduler, connector, ledger, device, host, second]
+    parts += (device.cache, host.cache, second.cache)
+    parts += [*scheduler.requests.values(), *connector.jobs.values(), *ledger.shards]
+    if not _LISTED.issuperset(map(type, parts)):
+        for part in parts:
+            if hidden := hidden_in(part):
+                name = f"{type(part).__name__}.{hidden[0]}"
+                raise UnknownField(f"{name} is not known to kvproof.targets.kvoffload_control")
+
+
 def canonical(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], renaming: Renaming) -> Hashable:
     """The whole hidden state; equal for two engines if and only if they differ in names, statistics, and what the view
-    shows alone. marks: of the workers, where they report any."""
+    shows alone. marks: of the workers, where they report any.
+
+    Raises UnknownField for a part whose class has more than is listed in FIELDS.
+    """
+    _check_nothing_hidden(engine, ledger)
     scheduler, connector = engine.scheduler, engine.connector
     names = _job_names(engine, ledger, marks, renaming)
 

@@ -2,8 +2,9 @@
 
 The product search takes one after every command and goes on from one before every command, so they are made by hand:
 what cannot change is referred to, what can is copied. A state that is not of the shape written down here (a list where
-a tuple should be, one set in two places) is pickled instead, which knows every shape, and costs several times as much.
-A class with another field than those named here stops the check before it begins (`kvoffload_control`).
+a tuple should be, one set in two places, a pool of another class) is pickled instead, which knows every shape, and
+costs several times as much. A class with another field than those named here stops the check before it begins, and a
+class of somebody else that has more than the one that it derives from ends the search (`kvoffload_control`).
 """
 
 import pickle
@@ -27,6 +28,7 @@ from kvoffload.scheduler import Scheduler
 from kvoffload.statistics import Statistics
 from kvoffload.transfer_job import TransferJob
 from kvproof.targets.announced import Announced
+from kvproof.targets.kvoffload_control import hidden_in
 
 Flat = tuple[Any, ...]
 """Values that cannot change, in the order in which they are put back."""
@@ -47,7 +49,7 @@ class _Unshaped(Exception):
 
 
 def saved(whole: Kvoffload) -> Hashable:
-    """A value that is equal to another one only if nothing tells the two states apart."""
+    """A value that is equal to another one only if nothing tells the two states apart, but for the order of sets."""
     try:
         flat = _flat(whole)
         hash(flat)  # of what could still change there is no hash
@@ -64,6 +66,14 @@ def restored(config: Config, snapshot: Any) -> Kvoffload:
     return _whole(config, snapshot)
 
 
+_MADE_ANEW: frozenset[type] = frozenset(
+    {
+        *(list, set, dict, OrderedDict),
+        *(Scheduler, Statistics, BlockPool, PrefixCache, Request, TransferJob, LaunchedStep, LaunchedShare),
+        *(Ledger, LedgerWorker, WorkerMarks, StreamMark),
+    }
+)
+
 _of_statistics = attrgetter(*[field.name for field in fields(Statistics)])
 _of_scheduler = attrgetter("depth", "partial", "window", "next_step", "generation", "shut")
 _of_request = attrgetter(
@@ -73,6 +83,7 @@ _of_job = attrgetter("id", "direction", "request", "pairs", "launched", "flush_o
 _of_share = attrgetter("first", "blocks", "left")
 _of_ledger = attrgetter("workers", "second_blocks", "gated")
 
+_changing_in_pool = attrgetter("counts", "queue", "cache", "cache.keys", "cache.blocks")
 _changing_in_shard = attrgetter(
     "device", "host", "second", "computes", "stores", "loads", "cascades", "promotions", "unrun", "finished", "failed"
 )
@@ -88,9 +99,9 @@ def _flat(whole: Kvoffload) -> Flat:
         or scheduler.connector is not connector
         or events is None
         or not (connector.device is device or connector.device is None)
-        or not _is_each_one_place(whole)
     ):
         raise _Unshaped
+    _check_shapes(whole)
     return (
         (type(engine), _of_statistics(engine.statistics), tuple(events)),
         (type(connector), connector.device is device, connector.next_job),
@@ -149,13 +160,15 @@ def _whole(config: Config, flat: Flat) -> Kvoffload:
     )
 
 
-def _is_each_one_place(whole: Kvoffload) -> bool:
-    """Is everything that can change held once?"""
+def _check_shapes(whole: Kvoffload) -> None:
+    """Raises _Unshaped unless everything that can change is held once, and is of the class that it is made anew of."""
     _, engine, ledger, marks, _ = whole
     scheduler, connector = engine.scheduler, engine.connector
-    held: list[object] = [connector.queued, connector.storing, ledger.misreads, engine.events]
+    held: list[object] = [scheduler, engine.statistics, engine.events, ledger, ledger.misreads]
+    held += (connector.queued, connector.storing)
     for pool in (scheduler.device, connector.host, connector.second):
-        held += (pool.counts, pool.queue, pool.cache, pool.cache.keys, pool.cache.blocks)
+        held.append(pool)
+        held += _changing_in_pool(pool)
     for request in scheduler.requests.values():
         held += (request, request.table, request.jobs)
     for job in connector.jobs.values():
@@ -163,10 +176,15 @@ def _is_each_one_place(whole: Kvoffload) -> bool:
     for step in scheduler.pipeline:
         held += (step, step.shares, *step.shares.values())
     for shard in ledger.shards:
+        held.append(shard)
         held += _changing_in_shard(shard)
     for worker in marks:
+        held += (worker, worker.stores, worker.loads)
         held += (*_changing_in_mark(worker.stores), *_changing_in_mark(worker.loads))
-    return len(set(map(id, held))) == len(held)
+    if not _MADE_ANEW.issuperset(map(type, held)) or len(set(map(id, held))) != len(held):
+        raise _Unshaped
+    if hidden_in(engine) or hidden_in(connector):
+        raise _Unshaped
 
 
 def _flat_pool(pool: BlockPool, events: list[CacheEvent]) -> Flat:
