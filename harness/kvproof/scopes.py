@@ -102,6 +102,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "workers": ("workers", _count),
     "prompts": ("prompts", _words),
     "decode": ("decode", _count),
+    "decoded": ("decoded", _words),
     "resets": ("resets", _count),
     "meanings": ("meanings", _words),
     "survivors": ("survivors", _flag),
@@ -190,7 +191,8 @@ def describe_scope(scope: Scope) -> str:
             continue
         default = Scope._field_defaults[field]
         if value != default:
-            words.append(f"{field.replace('_', ' ')} {value}" if not isinstance(value, bool) else _switch(field, value))
+            said = f"{field.replace('_', ' ')} {_written(value)}"
+            words.append(_switch(field, value) if isinstance(value, bool) else said)
     return " ".join(words)
 
 

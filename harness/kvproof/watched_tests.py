@@ -7,7 +7,8 @@ A log that is not explained fails the test with what `kvproof validate` says, an
     .kvproof/logs/3fa09c/report.txt      what validate said
     .kvproof/logs/3fa09c/verdict.json    the same for machines
 
-The id is that of the test and of the engine in it, so that a run replaces what the one before it has left.
+The id is that of the test and of the engine in it, so that a run replaces what the one before it has left. What the log
+shows is kept as any other failure too, in `.kvproof/failures`: with a trace that asks the same of an engine again.
 """
 
 import json
@@ -22,8 +23,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kvproof.commit import current_commit
 from kvproof.engines import validate
 from kvproof.job import Job
+from kvproof.log.keeping import keep
 from kvproof.log.lines import Lines
 from kvproof.pytest_plugin import UNWATCHED
 from kvproof.report.json_report import SCHEMA
@@ -60,7 +63,8 @@ class WatchedTests:
     """The plugin. counts: what was watched, over all tests and workers."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.root = store.default_root(config.rootpath).parent / "logs"
+        self.failures = store.default_root(config.rootpath)
+        self.root = self.failures.parent / "logs"
         self.counts = Counter[str]()
 
     @pytest.hookimpl(tryfirst=True)
@@ -111,7 +115,8 @@ class WatchedTests:
             counts["lines"] += judged.result.counts.get("commands", 0)
             kept = self.root / sha256(f"{item.nodeid} {number}".encode()).hexdigest()[:6]
             if judged.result.verdict is Verdict.REFUTED:
-                said.append(_kept(kept, path, judged, item.nodeid))
+                trace = _with_trace(self.failures, judged)
+                said.append("\n".join([_kept(kept, path, judged, item.nodeid), *trace]))
                 continue
             if kept.is_dir():
                 _removed(kept)
@@ -142,8 +147,8 @@ def _number(count: int, noun: str) -> str:
 
 
 class Judged(NamedTuple):
+    job: Job
     result: Result
-    engine: str
 
 
 def _judged(path: Path) -> Judged:
@@ -151,7 +156,14 @@ def _judged(path: Path) -> Judged:
     discipline = header.contract.discipline
     options = {"log": str(path)}
     job = Job("validate", header.engine, discipline, "", header.scope, header.contract, options=options)
-    return Judged(validate.run(job, lambda words: None, lambda: False), header.engine)
+    return Judged(job, validate.run(job, lambda words: None, lambda: False))
+
+
+def _with_trace(root: Path, judged: Judged) -> list[str]:
+    """Keep what the log shows as a failure, if a trace can be made of it, and say where it is."""
+    if judged.result.failure is None:
+        return []
+    return [keep(root, judged.job, judged.result, current_commit())[1]]
 
 
 def _kept(folder: Path, log: Path, judged: Judged, test: str) -> str:
@@ -167,7 +179,7 @@ def _kept(folder: Path, log: Path, judged: Judged, test: str) -> str:
         "schema": SCHEMA,
         "verdict": str(result.verdict),
         "property": result.property,
-        "engine": judged.engine,
+        "engine": judged.job.target,
         "discipline": result.discipline,
         "test": test,
         "explained": result.counts["commands"],

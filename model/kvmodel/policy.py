@@ -231,7 +231,7 @@ def is_outranked(setting: Setting, state: State) -> bool:
     """A running request wants to grow: it comes before whoever waits. Otherwise the block that a preemption under
     pressure freed goes to the one preempted, or to its lookup, and so on for ever (vLLM admits nobody in a step that
     preempted)."""
-    if not (setting.scope.decode or setting.contract.partial):
+    if not (setting.scope.decode or setting.scope.decoded or setting.contract.partial):
         return False
     return any(wants_to_grow(setting, state, number) for number in range(len(state.requests)))
 

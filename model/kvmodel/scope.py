@@ -8,8 +8,10 @@ from kvmodel.tiers import TIERS, Tiers, objection
 Meaning = Literal["invalidate", "evict"]
 MEANINGS: tuple[Meaning, ...] = ("invalidate", "evict")
 
-SYMBOLS_PER_PROMPT = 64
-REQUESTS = 64
+SYMBOLS_PER_PROMPT = 256
+SYMBOLS = 16_384
+"""Of all prompts and all that is decoded (count): each stands for its whole prefix, which is kept."""
+REQUESTS = 1_024
 BLOCKS = 100_000
 WORKERS = 64
 TIMES = 1_000_000
@@ -22,6 +24,8 @@ class Scope(NamedTuple):
     workers       ranks, each with its own shard of every block (count)
     prompts       one request each; one symbol is one block, so `ab` and `ac` share their first block
     decode        blocks that every request grows after its prompt (count)
+    decoded       what each request grows after its prompt, where they differ: as in `prompts`, or nothing (empty:
+                  `decode` says it). Unlike with `decode`, another prompt may go on from it.
     resets        how often the client may reset (count), with which `meanings`, and with `survivors` or without
     tiers         which tiers its resets may name
     aborts, preempts, lookups   may the client abort; may it preempt; do lookups pin until admission
@@ -63,6 +67,7 @@ class Scope(NamedTuple):
     window: int = 0
     second_blocks: int = 0
     deaths: int = 0
+    decoded: tuple[str, ...] = ()
 
 
 def validated(scope: Scope) -> Scope:
@@ -88,13 +93,15 @@ def validated(scope: Scope) -> Scope:
     ):
         if not least <= value <= most:
             raise BadScope(f"{name} is {value}; it must be between {least} and {most}")
-    for prompt in scope.prompts:
+    _check_decoded(scope)
+    for number, prompt in enumerate(scope.prompts):
         if not 1 <= len(prompt) <= SYMBOLS_PER_PROMPT or not prompt.isalnum():
             raise BadScope(f"prompt {prompt!r} must be 1 to {SYMBOLS_PER_PROMPT} letters or digits, one for each block")
-        needed = most_at_once(len(prompt), len(prompt) + scope.decode, scope.window)
+        decode = len(scope.decoded[number]) if scope.decoded else scope.decode
+        needed = most_at_once(len(prompt), len(prompt) + decode, scope.window)
         if needed > scope.device_blocks:
             raise BadScope(
-                f"prompt {prompt!r} with decode={scope.decode} needs {needed} device blocks, "
+                f"prompt {prompt!r} with decode={decode} needs {needed} device blocks, "
                 f"and device_blocks is {scope.device_blocks}: it could never finish"
             )
     if scope.resets and not scope.meanings:
@@ -105,6 +112,19 @@ def validated(scope: Scope) -> Scope:
     if scope.resets:
         _check_tiers(scope)
     return scope
+
+
+def _check_decoded(scope: Scope) -> None:
+    symbols = sum(map(len, scope.prompts)) + sum(map(len, scope.decoded)) + scope.decode * len(scope.prompts)
+    if symbols > SYMBOLS:
+        raise BadScope(f"prompts have {symbols:,} blocks with what is decoded; there may be {SYMBOLS:,} in all")
+    if not scope.decoded:
+        return
+    if scope.decode or len(scope.decoded) != len(scope.prompts):
+        raise BadScope("decoded has one member for each prompt, which may be empty, and decode is 0 beside it")
+    for text in scope.decoded:
+        if len(text) > SYMBOLS_PER_PROMPT or (text and not text.isalnum()):
+            raise BadScope(f"decoded {text!r} must be up to {SYMBOLS_PER_PROMPT} letters or digits, one for each block")
 
 
 def _check_tiers(scope: Scope) -> None:
@@ -142,16 +162,20 @@ class Sequences(NamedTuple):
 
 def sequences(scope: Scope) -> Sequences:
     """The keys of every request; equal prefixes have equal keys, or with `repeats` equal symbols."""
-    names: list[str] = []
+    numbers: dict[str, int] = {}
 
     def key(prefix: str) -> int:
-        if prefix not in names:
-            names.append(prefix)
-        return names.index(prefix) + 1
+        return numbers.setdefault(prefix, len(numbers) + 1)
 
-    prompt = tuple(tuple(key(p[n] if scope.repeats else p[: n + 1]) for n in range(len(p))) for p in scope.prompts)
-    total = tuple(
-        keys + tuple(key(f"{p}+{n + 1}") for n in range(scope.decode))
-        for p, keys in zip(scope.prompts, prompt, strict=True)
-    )
-    return Sequences(prompt, total, tuple(names))
+    def keys_of(symbols: str) -> tuple[int, ...]:
+        return tuple(key(symbols[n] if scope.repeats else symbols[: n + 1]) for n in range(len(symbols)))
+
+    prompt = tuple(map(keys_of, scope.prompts))
+    if scope.decoded:
+        total = tuple(keys_of(before + after) for before, after in zip(scope.prompts, scope.decoded, strict=True))
+    else:
+        total = tuple(
+            keys + tuple(key(f"{p}+{n + 1}") for n in range(scope.decode))
+            for p, keys in zip(scope.prompts, prompt, strict=True)
+        )
+    return Sequences(prompt, total, tuple(numbers))

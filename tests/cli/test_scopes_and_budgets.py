@@ -6,7 +6,7 @@ from kvmodel.errors import BadScope
 from kvproof import plan
 from kvproof.budget import parse_budget
 from kvproof.cli.flags import Parser, add_selection, selection
-from kvproof.scopes import SCOPES, describe_scope, parse_scope
+from kvproof.scopes import SCOPES, describe_scope, name_of, parse_scope
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,13 @@ def test_sizes_that_differ() -> None:
     assert describe_scope(scope) == "3/3/1 ab,ac,ad resets 1 invalidate+evict decode 1 lookups"
 
 
+def test_what_each_request_decodes_has_its_place_even_where_it_is_nothing() -> None:
+    _, scope = parse_scope("s3,decoded=+c")
+    assert scope.decoded == ("", "c")
+    assert name_of(scope) == "s3,decoded=+c"
+    assert describe_scope(scope) == "3/2/1 ab,ac resets 1 decoded +c"
+
+
 def test_every_field_of_a_scope_can_be_changed() -> None:
     _, scope = parse_scope(
         "s1,device=9,host=8,workers=7,prompts=a,decode=1,resets=2,meanings=evict,survivors=yes,tiers=device+host,"
@@ -36,7 +43,7 @@ def test_every_field_of_a_scope_can_be_changed() -> None:
         "partial_failures=6,expiries=7,lazy_window=8,repeats=yes,window=9,second=2,deaths=3"
     )
     modes = (("evict",), True, ("device", "host"), False, False, True, True)
-    assert tuple(scope) == (9, 8, 7, ("a",), 1, 2, *modes, 1, 2, 3, 4, 5, 6, 7, 8, True, 9, 2, 3)
+    assert tuple(scope) == (9, 8, 7, ("a",), 1, 2, *modes, 1, 2, 3, 4, 5, 6, 7, 8, True, 9, 2, 3, ())
     assert describe_scope(scope).startswith("9/8/7 a resets 2 evict of device+host decode 1 survivors no aborts")
 
 

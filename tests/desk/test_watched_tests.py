@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kvproof.trace import store
 from tests.bugs.bank import BANK
 from tests.bugs.planting import plant
 from tests.desk.test_pytest_plugin import ran
@@ -81,6 +82,9 @@ def test_a_bug_that_no_test_asserts_about_turns_one_red(tmp_path: Path, monkeypa
     folder = verdicts["test_engine.py::test_a_reset_does_not_raise"]
     assert {path.name for path in folder.iterdir()} == {"engine.log", "report.txt", "verdict.json"}
     assert f"Again: kvproof validate .kvproof/logs/{folder.name}/engine.log" in (folder / "report.txt").read_text()
+    (failure,) = (tmp_path / ".kvproof" / "failures").iterdir()  # both tests show the same
+    assert f"Saved .kvproof/failures/{failure.name}. Replay: kvproof replay {failure.name}\n" in watched.stdout
+    assert {path.name for path in failure.iterdir()} == set(store.FILES)
     verdict = json.loads((folder / "verdict.json").read_text())
     assert (verdict["property"], verdict["explained"]) == ("true-reset-serves-nothing-old", 2)
 

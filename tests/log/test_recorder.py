@@ -65,7 +65,10 @@ def test_the_verb_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "all 8 lines explained, 4 runs inferred." in capsys.readouterr().out
 
 
-def test_the_verb_refutes_with_exit_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_refutes_with_exit_status_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     changed = lines()
     changed[4]["answered"] = True
     path = written(tmp_path, changed)

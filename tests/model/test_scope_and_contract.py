@@ -19,9 +19,9 @@ PINNING = Contract("pinning")
         ({"host_blocks": 100_001}, "host_blocks is 100001; it must be between 1 and 100000"),
         ({"workers": 0}, "workers is 0; it must be between 1 and 64"),
         ({"workers": 65}, "workers is 65; it must be between 1 and 64"),
-        ({"prompts": ()}, "prompts is 0; it must be between 1 and 64"),
-        ({"prompts": ("a",) * 65}, "prompts is 65; it must be between 1 and 64"),
-        ({"decode": -1}, "decode is -1; it must be between 0 and 64"),
+        ({"prompts": ()}, "prompts is 0; it must be between 1 and 1024"),
+        ({"prompts": ("a",) * 1025}, "prompts is 1025; it must be between 1 and 1024"),
+        ({"decode": -1}, "decode is -1; it must be between 0 and 256"),
         ({"resets": -1}, "resets is -1; it must be between 0 and 1000000"),
         ({"duplicates": -1}, "duplicates is -1; it must be between 0 and 1000000"),
         ({"losses": -1}, "losses is -1; it must be between 0 and 1000000"),
@@ -29,12 +29,12 @@ PINNING = Contract("pinning")
         ({"double_frees": -1}, "double_frees is -1; it must be between 0 and 1000000"),
         ({"failures": -1}, "failures is -1; it must be between 0 and 1000000"),
         ({"partial_failures": -1}, "partial_failures is -1; it must be between 0 and 1000000"),
-        ({"window": -1}, "window is -1; it must be between 0 and 64"),
-        ({"window": 65}, "window is 65; it must be between 0 and 64"),
+        ({"window": -1}, "window is -1; it must be between 0 and 256"),
+        ({"window": 257}, "window is 257; it must be between 0 and 256"),
         ({"expiries": -1}, "expiries is -1; it must be between 0 and 1000000"),
         ({"lazy_window": -1}, "lazy_window is -1; it must be between 0 and 100000"),
-        ({"prompts": ("",)}, "prompt '' must be 1 to 64 letters or digits, one for each block"),
-        ({"prompts": ("a b",)}, "prompt 'a b' must be 1 to 64 letters or digits, one for each block"),
+        ({"prompts": ("",)}, "prompt '' must be 1 to 256 letters or digits, one for each block"),
+        ({"prompts": ("a b",)}, "prompt 'a b' must be 1 to 256 letters or digits, one for each block"),
         (
             {"prompts": ("abcd",)},
             "prompt 'abcd' with decode=0 needs 4 device blocks, and device_blocks is 3: it could never finish",
@@ -45,6 +45,15 @@ PINNING = Contract("pinning")
         ),
         ({"meanings": ()}, "resets are allowed but meanings is empty; use invalidate, evict or both"),
         ({"meanings": ("flush",)}, "meaning 'flush' does not exist; use invalidate or evict"),
+        (
+            {"decode": 9, "prompts": ("a" * 200,) * 100},
+            "prompts have 20,900 blocks with what is decoded; there may be 16,384 in all",
+        ),
+        (
+            {"decoded": ("c",)},
+            "decoded has one member for each prompt, which may be empty, and decode is 0 beside it",
+        ),
+        ({"decoded": ("+", "")}, "decoded '+' must be up to 256 letters or digits, one for each block"),
         ({"tiers": ()}, "resets are allowed but tiers is empty; use all, device, host or several of them"),
         ({"tiers": ("disk",)}, "tiers 'disk' does not exist; use all, device, host"),
         (
@@ -140,3 +149,14 @@ def test_with_repeats_a_symbol_has_one_key_wherever_it_stands() -> None:
 
 def test_the_same_symbol_after_another_prefix_has_another_key() -> None:
     assert sequences(GOOD._replace(prompts=("ab", "b"))).prompt == ((1, 2), (3,))
+
+
+def test_what_is_decoded_may_differ_and_other_prompts_go_on_from_it() -> None:
+    """`ab` decodes `c`, and `abc` is a prompt of its own: they have all three keys in common."""
+    scope = GOOD._replace(prompts=("ab", "abc", "x"), decoded=("c", "", "y"))
+    found = sequences(scope)
+    assert found.prompt == ((1, 2), (1, 2, 3), (4,))
+    assert found.total == ((1, 2, 3), (1, 2, 3), (4, 5))
+    assert found.names == ("a", "ab", "abc", "x", "xy")
+    with pytest.raises(BadScope, match="prompt 'ab' with decode=2 needs 4 device blocks"):
+        Machine(PINNING, scope._replace(decoded=("cd", "", "")))

@@ -8,7 +8,8 @@ from kvmodel import Machine
 from kvmodel.contract import Contract
 from kvmodel.scope import Scope
 from kvproof.scopes import SCOPES, name_of, parse_scope
-from kvproof.shrinking.attempt import Attempt, performed
+from kvproof.shrinking.attempt import Attempt, Plan, performed
+from kvproof.shrinking.changes import symbols
 from kvproof.shrinking.smallest import Shrinking, Smallest, same
 from kvproof.targets.command import Command
 from kvproof.targets.kvoffload import Ledger
@@ -149,3 +150,13 @@ def test_the_name_of_a_scope_is_read_as_that_scope(scope: Scope) -> None:
 
 def test_a_named_scope_has_its_name() -> None:
     assert [name_of(scope) for scope in SCOPES.values()] == list(SCOPES)
+
+
+def test_of_what_requests_decode_nothing_is_left_that_could_go() -> None:
+    decoding = WIDE._replace(decode=0, decoded=("xy", "", "z"))
+    smallest = Shrinking(PINNING, at(Forgetful), found(Forgetful, SERVED, decoding), lambda: False).smallest()
+    assert smallest.attempt.plan.scope == Scope(1, 1, 1, ("a",), resets=0, aborts=False, preempts=False)
+    tried = [plan.scope.decoded for plan in symbols(Plan(decoding, (), ()))]
+    assert [decoded for decoded in tried if decoded != decoding.decoded] == [
+        (), ("x", "", "z"), ("y", "", "z"), ("xy", "", ""),
+    ]  # fmt: skip

@@ -56,6 +56,12 @@ def test_round_trip(found: list[Command]) -> None:
     assert itf.from_bytes(itf.to_text(before).encode(), "it") == before
 
 
+def test_what_each_request_decodes_survives_it_too_and_most_files_do_not_mention_it() -> None:
+    before = dataclasses.replace(trace(), scope=SCOPE._replace(decoded=("", "c")))
+    assert itf.from_bytes(itf.to_text(before).encode(), "it") == before
+    assert "decoded" not in itf.to_text(trace())
+
+
 def test_the_file_is_itf(tmp_path: Path) -> None:
     """The fields that the format prescribes, as Apalache's ADR 15 has them, so that other tools can show our traces."""
     itf.write(tmp_path / "t.itf.json", trace(Command("submit", (0,)), Command("run", (1, "store"))))
@@ -212,7 +218,7 @@ ABOUT = "#meta/kvproof"
         (changed(f"{ABOUT}/scope/lookups", 1), "has lookups 1 in its scope, and not true or false"),
         (changed(f"{ABOUT}/scope/prompts", "ab"), "not a list of texts"),
         (changed(f"{ABOUT}/scope/prompts", [1]), "has prompts 1"),
-        (changed(f"{ABOUT}/scope/prompts", ["ab"] * 65), "prompts is 65"),
+        (changed(f"{ABOUT}/scope/prompts", ["ab"] * 1025), "prompts is 1025"),
         (changed(f"{ABOUT}/scope/colour", "red"), "has 'colour' in its scope"),
         (changed(f"{ABOUT}/scope", {"device_blocks": 2}), "lacks host_blocks in its scope"),
         (changed("states", []), "has no list of states"),

@@ -3,18 +3,16 @@
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from kvproof import verdict
-from kvproof.atomic import write_whole
 from kvproof.budget import parse_budget
 from kvproof.cli.flags import Parser, add_patience, add_target
+from kvproof.cli.page import check_page, write_page
 from kvproof.cli.planned import report, written
 from kvproof.cli.single import headline, job_of, read_trace, run_one
 from kvproof.report.mermaid import mermaid
 from kvproof.report.screen import coloured
 from kvproof.report.story_table import lanes_named, story_table
-from kvproof.report.timeline import timeline
 from kvproof.usage import BadUsage
 
 
@@ -34,10 +32,7 @@ def run(arguments: Sequence[str]) -> int:
     parsed = parser.read(arguments)
     if parsed.mermaid and parsed.only:
         raise BadUsage("--mermaid shows the whole trace; leave out --only")
-    if parsed.html is not None:
-        page = Path(parsed.html)
-        if page.is_dir() or not page.parent.is_dir():
-            raise BadUsage(f"page {parsed.html!r:.200} cannot be written; name a file in a folder that exists")
+    check_page(parsed.html)
     trace, path = read_trace(parsed.trace)
     job = job_of("tell", trace, parsed)
     outcome = run_one(job, parsed.budget)
@@ -55,10 +50,7 @@ def run(arguments: Sequence[str]) -> int:
         return verdict.exit_status([result])
     stream = sys.stderr if parsed.json == "-" else sys.stdout
     if parsed.html is not None:
-        try:
-            write_whole(Path(parsed.html), timeline(story))
-        except OSError as error:
-            raise BadUsage(f"page {parsed.html} cannot be written ({error.strerror})") from None
+        write_page(parsed.html, story)
         stream.write(f"{result.verdict}: {len(story.steps):,} steps, in {parsed.html}\n")
     elif parsed.mermaid:
         stream.write(mermaid(story) + "\n")

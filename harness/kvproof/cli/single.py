@@ -9,9 +9,11 @@ from kvproof.cli.flags import configured_target, target_and_device
 from kvproof.cli.planned import WORKERS
 from kvproof.cli.progress import ProgressLine, waiting_for
 from kvproof.job import Job
+from kvproof.log.entry import BadLog
+from kvproof.log.lines import Lines
 from kvproof.runner import Outcome, run_jobs
 from kvproof.targets.hardware import no_cuda
-from kvproof.targets.registry import DEVICES, MACHINE, is_ours, load
+from kvproof.targets.registry import DEVICES, MACHINE, is_ours, load, to_type
 from kvproof.trace import itf, store
 from kvproof.trace.trace import BadTrace, Trace
 from kvproof.usage import BadUsage
@@ -23,7 +25,17 @@ def read_trace(name: str) -> tuple[Trace, Path]:
         path = store.resolve(name, store.default_root())
         return itf.read(path), path
     except BadTrace as error:
+        if _is_log(name):
+            raise BadUsage(f"{name!r:.200} is a log, and no trace; kvproof validate keeps a trace of it") from None
         raise BadUsage(str(error)) from None
+
+
+def _is_log(name: str) -> bool:
+    try:
+        _ = Lines(Path(name)).header
+    except (BadLog, ValueError):  # a name with a zero byte is no name
+        return False
+    return True
 
 
 def job_of(engine: str, trace: Trace, arguments: argparse.Namespace) -> Job:
@@ -36,7 +48,7 @@ def job_of(engine: str, trace: Trace, arguments: argparse.Namespace) -> Job:
     if arguments.target is None and not trusted:
         raise BadUsage(
             f"the trace is of target {trace.target!r:.100}, whose code is not run because a file says so; "
-            f"add --target {trace.target:.100}"
+            f"add --target {to_type(trace.target):.100}"
         )
     if arguments.target is None:
         arguments.target = trace.target

@@ -2,18 +2,31 @@
 
 import dataclasses
 import time
+from collections import deque
 from pathlib import Path
 
+from kvmodel.errors import BadScope
+from kvproof.engines.run_of import failure_of
+from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
-from kvproof.log.entry import BadLog
+from kvproof.log.account import account, listing
+from kvproof.log.entry import JSON, BadLog
 from kvproof.log.follow import Follower, Stuck
 from kvproof.log.lines import Lines
 from kvproof.log.telling import told
+from kvproof.log.transcript import SCOPE_NAME
 from kvproof.obligations.logged import Logged
+from kvproof.report.failure_text import reasons
+from kvproof.report.story import Story
+from kvproof.search.modes import Variant
+from kvproof.targets.registry import is_ours
 from kvproof.verdict import Result, Verdict
 
 EVERY = 64
 """After so many lines it is asked whether to go on."""
+
+MOST_LISTED = 256
+"""So many of the last lines of an engine that goes its own way are told (count): a line may have 1 MiB."""
 
 PAUSE_S = 0.1
 """How long a log that is followed is left alone where it has no more (seconds)."""
@@ -71,11 +84,14 @@ def _obliged(job: Job, lines: Lines, started: float, progress: Progress, cut: Cu
     def result(verdict: Verdict, detail: str) -> Result:
         return job.result(verdict, time.monotonic() - started, detail=detail, counts={"commands": explained})
 
+    recent: deque[tuple[int, JSON]] = deque(maxlen=MOST_LISTED)
     for number, record in lines.records():
         broken = logged.take(number, record)
+        recent.append((number, record))
         if broken is not None:
             detail = f"{broken.property}   line {number}, after {explained:,} that break nothing\n{broken.sentence}"
-            return dataclasses.replace(result(Verdict.REFUTED, detail), property=broken.property)
+            story = listing(recent, broken, f"{lines.path.name}, {job.target}")
+            return dataclasses.replace(result(Verdict.REFUTED, detail), property=broken.property, story=story)
         explained += 1
         if not explained % EVERY:
             progress(f"{explained:,} lines break nothing")
@@ -87,6 +103,30 @@ def _obliged(job: Job, lines: Lines, started: float, progress: Progress, cut: Cu
 
 
 def _refuted(job: Job, follower: Follower, stuck: Stuck, explained: int, seconds: float) -> Result:
+    """REFUTED with the account of the last lines; and with the failure that a trace can be made of, if it can."""
     counts = {"commands": explained, "inferred_runs": follower.inferred}
-    result = job.result(Verdict.REFUTED, seconds, detail=told(follower, stuck, explained), counts=counts)
-    return dataclasses.replace(result, property=stuck.divergence.property)
+    said = told(follower, stuck, explained)
+    title = f"{Path(follower.path).name}, {job.target}, {job.discipline}"
+    story = account(follower, stuck, title)
+    failure = None
+    try:
+        failure = _failure(job, follower, stuck, story)
+        story = story._replace(reasons=" ".join(reasons(failure)))
+    except BadScope as error:
+        said += f"\nNo trace can be made of it: {error}."
+    result = job.result(Verdict.REFUTED, seconds, detail=said, counts=counts, failure=failure)
+    return dataclasses.replace(result, property=stuck.divergence.property, story=story)
+
+
+def _failure(job: Job, follower: Follower, stuck: Stuck, story: Story) -> Failure:
+    """What was asked, as commands from the beginning on. Raises BadScope where a trace cannot say it."""
+    transcript = follower.transcript
+    if transcript.lacking:
+        raise BadScope(transcript.lacking)
+    notes = [step.note for step in story.steps]
+    return failure_of(
+        Variant(SCOPE_NAME, transcript.scope(), job.contract),
+        job.target, job.engine, "ledger" if is_ours(job.target) else "", transcript.commands, stuck.divergence,
+        [""] * (len(transcript.commands) - len(notes)) + notes, "",
+        remark=f"It is line {stuck.entry.number} of {Path(follower.path).name}.",
+    )  # fmt: skip

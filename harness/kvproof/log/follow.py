@@ -5,6 +5,7 @@ logged allows. That explains whatever any other order would: operations commute,
 under the contract no order of them reads or writes what it must not (`kvproof prove`).
 """
 
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
@@ -13,11 +14,12 @@ from kvmodel import actions as act
 from kvmodel.request import DONE
 from kvmodel.rules.run import copied
 from kvmodel.state import initial_state
-from kvmodel.streams import COMPUTE, oldest_copy, runnable
+from kvmodel.streams import COMPUTE, STREAMS, oldest_copy, runnable
 from kvproof.log.entry import RECORDED, BadLog, Entry, Header
 from kvproof.log.lines import Failed
 from kvproof.log.places import Places
 from kvproof.log.reading import Reader, Said
+from kvproof.log.transcript import Transcript
 from kvproof.targets import leeway
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
@@ -33,6 +35,30 @@ MAX_DISTINCT_KEYS = 1_000_000
 
 MAX_NAMES = 100_000_000
 """The most text of all these keys and of the names of all requests, in characters: they are kept to the end."""
+
+
+MOST_RECENT = 1_000
+"""So many of the last commands are remembered with their states."""
+
+MOST_CELLS = 500_000
+"""Blocks and requests in all these states (count): of large pools fewer commands are remembered."""
+
+
+class Taken(NamedTuple):
+    """A line that was explained, or an operation that must have run before it.
+
+    machine   as it was then: its setting changes with the requests
+    entry     None: it is no line, but a run that was inferred
+    answered  what a reset answered
+    """
+
+    machine: Machine
+    before: State
+    command: Command
+    actions: tuple[Action, ...]
+    after: State
+    entry: Entry | None = None
+    answered: bool | None = None
 
 
 class Stuck(NamedTuple):
@@ -55,6 +81,8 @@ class Follower:
 
     failures  copies of which a later line says that they failed: that happens as they are run
     inferred  operations that were run although the log does not say so (count)
+    transcript  everything so far as the commands of a trace, the line that is not explained included
+    recent    the last commands that were explained
     """
 
     def __init__(self, path: str, header: Header, failures: Failed) -> None:
@@ -66,6 +94,10 @@ class Follower:
         self.state = initial_state(header.scope)
         self.recorded_runs = header.runs == RECORDED
         self.inferred = 0
+        self.transcript = Transcript(header.scope)
+        scope = header.scope
+        cells = scope.device_blocks + scope.host_blocks + scope.second_blocks + len(scope.prompts)
+        self.recent: deque[Taken] = deque(maxlen=min(MOST_RECENT, max(MOST_CELLS // cells, 10)))
 
     @property
     def machine(self) -> Machine:
@@ -86,22 +118,34 @@ class Follower:
             self._bad(entry, "has failed, which belongs to a report in a log without runs; else log fail_copy")
         state = self.state
         explained = self._explained(entry, said, state)
-        best = state, explained
+        best, ran_then = (state, explained), 0
         later = self._later(said.command) if self._may_infer(said.command) else iter(())
-        inferred = 0
+        ran: list[Taken] = []
         while isinstance(explained, Divergence):
             following = next(later, None)
             if following is None:
+                self._goes_on(ran[:ran_then])
+                self.transcript.goes_on([said.command])
                 return self._stuck(entry, said.command, *best)
-            state, inferred = following, inferred + 1
+            ran.append(following)
+            state = following.after
             explained = self._explained(entry, said, state)
             if _is_about_what_is_seen(explained) and not _is_about_what_is_seen(best[1]):
-                best = state, explained
+                best, ran_then = (state, explained), len(ran)
         for job, positions in entry.failed.items():
             self._failed(entry, state, job, positions)
-        self.state = explained
-        self.inferred += inferred
+        taken = Taken(
+            self.machine, state, said.command, explained.actions, explained.state, entry, entry.answered
+        )  # fmt: skip
+        self._goes_on([*ran, taken])
+        self.inferred += len(ran)
         return None
+
+    def _goes_on(self, taken: list[Taken]) -> None:
+        for one in taken:
+            self.state = one.after
+        self.recent.extend(taken)
+        self.transcript.goes_on([one.command for one in taken])
 
     def _failed(self, entry: Entry, state: State, job: int, positions: tuple[int, ...]) -> None:
         """What a report says of failures must have been known when the copy ran, and be of pairs that it has."""
@@ -138,36 +182,47 @@ class Follower:
         if state is None:
             self._bad(entry, f"has more than {len(self.state.requests)} requests at once, which is too many")
         self.state = state
+        self.transcript.comes(self.places.of[name], entry.keys, entry.decoded)
 
-    def _explained(self, entry: Entry, said: Said, state: State) -> State | Divergence:
+    def _explained(self, entry: Entry, said: Said, state: State) -> Explained | Divergence:
         explained = explain(self.machine, state, said.command, said.outcome, View(), exact=False)
         if not isinstance(explained, Explained):
             return explained
         if not entry.seen:
-            return explained.state
+            return explained
         view = self.reader.seen(entry, explained.state)
         wanted = expected(explained.state)
         pairs = zip(leeway.settled(view, wanted, explained.state), wanted, strict=True)
         if all(seen is None or seen == right for seen, right in pairs):
-            return explained.state
+            return explained
         last = explained.actions[-1] if explained.actions else None
         difference = compared(self.machine, state, said.command, last, explained.state, view, exact=False)
-        return explained.state if difference is None else difference
+        return explained if difference is None else difference
 
-    def _later(self, command: Command) -> Iterator[State]:
-        """The state when more and more operations have run, those first that the command is about."""
+    def _later(self, command: Command) -> Iterator[Taken]:
+        """More and more operations that have run, those first that the command is about."""
         state = self.state
         while places := runnable(state):
             worker, stream = min(places, key=lambda place: self._distance(command, *place))
-            state = self._ran(state, worker, stream)
-            yield state
+            ran = self._ran(state, worker, stream)
+            yield ran
+            state = ran.after
 
-    def _ran(self, state: State, worker: int, stream: int) -> State:
+    def _ran(self, state: State, worker: int, stream: int) -> Taken:
         """The oldest operation of a stream has run, and failed if a later line says so."""
         job = oldest_copy(state, worker, stream) if self.failures and stream != COMPUTE else None
+        where = (worker, STREAMS[stream])
         if job is None or (worker, job.id) not in self.failures:
-            return self.machine.step(state, act.Run(worker, stream))
-        return copied(state, worker, job, self.failures[worker, job.id])
+            run = act.Run(worker, stream)
+            return Taken(self.machine, state, Command("run", where), (run,), self.machine.step(state, run))
+        failed = self.failures[worker, job.id]
+        if len(failed) == len(job.pairs):
+            command = Command("fail_copy", where)
+        else:
+            command = Command("fail_block", (*where, failed[0]))
+            if len(failed) > 1:
+                self.transcript.fails_in_part()
+        return Taken(self.machine, state, command, (), copied(state, worker, job, failed))
 
     def _distance(self, command: Command, worker: int, stream: int) -> tuple[bool, bool, bool]:
         """How little an operation has to do with what is reported, or with an output."""
@@ -180,7 +235,7 @@ class Follower:
     def _bad(self, entry: Entry, what: str) -> NoReturn:
         raise BadLog(f"log {self.path}, line {entry.number}, {what}")
 
-    def _stuck(self, entry: Entry, command: Command, state: State, divergence: State | Divergence) -> Stuck:
+    def _stuck(self, entry: Entry, command: Command, state: State, divergence: Explained | Divergence) -> Stuck:
         assert isinstance(divergence, Divergence)
         enabled: list[Action] = self.machine.actions(state)
         allowed = tuple(dict.fromkeys([command_of(action) for action in enabled if not isinstance(action, _FAULTS)]))
@@ -210,7 +265,7 @@ _FAULTS = (
 )
 
 
-def _is_about_what_is_seen(explained: State | Divergence) -> bool:
+def _is_about_what_is_seen(explained: Explained | Divergence) -> bool:
     """The line could be taken, and something else was seen after it: closer than one that could not."""
     return isinstance(explained, Divergence) and explained.cause[0] == "view"
 

@@ -36,7 +36,7 @@ MAX_RESETS = scopes.TIMES
 SIZES = {"device_blocks": scopes.BLOCKS, "host_blocks": scopes.BLOCKS, "workers": scopes.WORKERS}
 """What a header says of sizes, with the largest of each."""
 
-OPTIONAL_SIZES = {"second_blocks": scopes.BLOCKS, "window": MAX_KEYS}
+OPTIONAL_SIZES = {"second_blocks": scopes.BLOCKS, "window": MAX_KEYS, "lazy_window": scopes.BLOCKS}
 
 LINE_FIELDS = ("do", "keys", "decoded", "refused", "crashed", "answered", "failed", "did", "seen", "time")
 """What a line may have. `time` is for people."""

@@ -18,22 +18,22 @@ def told(follower: Follower, stuck: Stuck, explained: int) -> str:
     lines = [
         f"{divergence.property}   line {entry.number}, after {explained:,} that are explained",
         divergence.sentence,
-        f"> {entry.number} {_words(follower, stuck.command, named=True)}",
+        f"> {entry.number} {words(follower, stuck.command, named=True)}",
     ]
     for right, seen in zip_longest(divergence.contract_lines, divergence.target_lines, fillvalue="-"):
         lines += [f"      contract  {right}", f"      log       {seen}"]
     if stuck.otherwise:
         lines.append(f"Nearest: the same, answered {not entry.answered} (answered is {entry.answered} in the log).")
     elif stuck.nearest is not None:
-        lines.append(f"Nearest: {_words(follower, stuck.nearest)} ({_difference(stuck.command, stuck.nearest)}).")
-    names = list(dict.fromkeys([_words(follower, command) for command in stuck.allowed]))
+        lines.append(f"Nearest: {words(follower, stuck.nearest)} ({_difference(stuck.command, stuck.nearest)}).")
+    names = list(dict.fromkeys([words(follower, command) for command in stuck.allowed]))
     more = f", and {len(names) - MOST_ALLOWED} more" if len(names) > MOST_ALLOWED else ""
     lines.append(f"Allowed here: {', '.join(names[:MOST_ALLOWED]) or 'nothing'}{more}.")
-    legend = _legend(follower, "\n".join(lines))
-    return "\n".join([*lines, *legend])
+    return "\n".join([*lines, *legend(follower, "\n".join(lines))])
 
 
-def _words(follower: Follower, command: Command, named: bool = False) -> str:
+def words(follower: Follower, command: Command, named: bool = False) -> str:
+    """A command as reports say it. named: of a submit, which request it was."""
     if command.verb == "submit":
         return f"submit {request_name(int(command.args[0]))}" if named else "submit another request"
     return describe(command, follower.machine.setting.scope)
@@ -46,7 +46,7 @@ def _difference(logged: Command, allowed: Command) -> str:
     return "with more arguments"
 
 
-def _legend(follower: Follower, text: str) -> list[str]:
+def legend(follower: Follower, text: str) -> list[str]:
     """What the log calls the requests that reports call x, y, z, r3, and so on."""
     said = set(_REQUEST.findall(text))
     names = [

@@ -5,7 +5,7 @@ from itertools import zip_longest
 from kvproof.failure import Failure
 from kvproof.report.screen import some
 from kvproof.targets.command import describe_all
-from kvproof.targets.registry import MACHINE, is_ours
+from kvproof.targets.registry import MACHINE, is_ours, to_type
 
 COMMAND_WIDTH = 20
 """The column of commands is at least so wide, in characters."""
@@ -31,14 +31,19 @@ def failure_text(
             *_commands(failure),
             *([f"Also found by {some(also)}."] if also else []),
             *reasons(failure),
-            *_ending(saved, (replay or failure.fingerprint) + _named_target(failure.target)),
+            *_ending(saved, replaying(failure, replay)),
         ]
     )
 
 
+def replaying(failure: Failure, name: str | None = None) -> str:
+    """The command that replays it. name: what the verb takes for it, where that is not its id."""
+    return f"kvproof replay {name or failure.fingerprint}{_named_target(failure.target)}"
+
+
 def _named_target(target: str) -> str:
     """The option that replaying needs: the code of a foreign target is only run when the command line names it."""
-    return "" if is_ours(target) or target == MACHINE else f" --target {target}"
+    return "" if is_ours(target) or target == MACHINE else f" --target {to_type(target)}"
 
 
 def _headline(failure: Failure) -> str:
@@ -115,4 +120,4 @@ def reasons(failure: Failure) -> list[str]:
 def _ending(saved: str | None, replay: str) -> list[str]:
     if saved is None:
         return ["The trace was not saved."]
-    return [f"Saved {saved}. Replay: kvproof replay {replay}"]
+    return [f"Saved {saved}. Replay: {replay}"]

@@ -1,6 +1,6 @@
 """What may be left out of a plan, or made smaller in it, so that what is left is a plan too."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -37,8 +37,8 @@ def requests(plan: Plan) -> Generator[Plan, Plan | None, None]:
     """Without a request, and whatever was done with it."""
     for number in reversed(range(len(plan.scope.prompts))):
         if len(plan.scope.prompts) > 1:
-            prompts = plan.scope.prompts[:number] + plan.scope.prompts[number + 1 :]
-            taken = yield _without("request", number, replace_scope(plan, prompts=prompts))
+            left = {name: those[:number] + those[number + 1 :] for name, those in _sequences(plan.scope).items()}
+            taken = yield _without("request", number, replace_scope(plan, **left))
             plan = taken or plan
 
 
@@ -71,21 +71,28 @@ def sizes(plan: Plan) -> Generator[Plan, Plan | None, None]:
 
 
 def symbols(plan: Plan) -> Generator[Plan, Plan | None, None]:
-    """With a prompt that is a symbol shorter."""
-    for number, prompt in enumerate(plan.scope.prompts):
-        for position in reversed(range(len(prompt))):
-            if len(prompt) > 1:
-                shorter = prompt[:position] + prompt[position + 1 :]
-                prompts = (*plan.scope.prompts[:number], shorter, *plan.scope.prompts[number + 1 :])
-                taken = yield replace_scope(plan, prompts=prompts)
-                if taken is not None:
-                    return
+    """With a prompt, or with what it decodes, that is a symbol shorter; with nothing decoded by anybody first."""
+    if any(plan.scope.decoded) and (yield replace_scope(plan, decoded=())) is not None:
+        return
+    for field, texts in _sequences(plan.scope).items():
+        for number, text in enumerate(texts):
+            for position in reversed(range(len(text))):
+                if len(text) > 1 or field == "decoded":
+                    shorter = (*texts[:number], text[:position] + text[position + 1 :], *texts[number + 1 :])
+                    if (yield replace_scope(plan, **{field: shorter})) is not None:
+                        return
+
+
+def _sequences(scope: Scope) -> dict[str, tuple[str, ...]]:
+    """What a scope has for each of its requests."""
+    return {"prompts": scope.prompts} | ({"decoded": scope.decoded} if scope.decoded else {})
 
 
 def allowances(plan: Plan) -> Generator[Plan, Plan | None, None]:
     """With no more resets and faults allowed than there are, and nothing allowed that does not occur: all of that at
     once, then one by one."""
-    found = {field: value for field, value in _needed(plan).items() if value != getattr(plan.scope, field)}
+    least = needed(plan.scope, plan.commands)
+    found = {field: value for field, value in least.items() if value != getattr(plan.scope, field)}
     if len(found) > 1 and (yield replace_scope(plan, **found)) is not None:
         return
     for field, value in found.items():
@@ -134,7 +141,7 @@ CHANGES: tuple[Change, ...] = (
 def replace_scope(plan: Plan, **fields: Any) -> Plan:
     """The plan at a scope with other sizes, which may make no sense."""
     scope: Scope = plan.scope._replace(**fields)
-    return replace(plan, scope=scope)
+    return replace(plan, scope=scope if any(scope.decoded) else scope._replace(decoded=()))
 
 
 def _only(plan: Plan, positions: list[int]) -> Plan:
@@ -177,19 +184,19 @@ _COUNTED = {
 _ALLOWED = {"aborts": "abort", "preempts": "preempt", "stops": "stop"}
 
 
-def _needed(plan: Plan) -> dict[str, object]:
+def needed(scope: Scope, commands: Sequence[Command]) -> dict[str, Any]:
     """The least that the commands need of everything that a scope allows."""
-    verbs = [command.verb for command in plan.commands]
-    resets = [command for command in plan.commands if command.verb == "reset"]
-    needed: dict[str, object] = {
-        field: min(sum(map(verbs.count, counted)), getattr(plan.scope, field)) for field, counted in _COUNTED.items()
+    verbs = [command.verb for command in commands]
+    resets = [command for command in commands if command.verb == "reset"]
+    least: dict[str, Any] = {
+        field: min(sum(map(verbs.count, counted)), getattr(scope, field)) for field, counted in _COUNTED.items()
     }
-    needed |= {field: verb in verbs and getattr(plan.scope, field) for field, verb in _ALLOWED.items()}
-    needed |= {"lookups": False, "repeats": False}
-    needed["survivors"] = plan.scope.survivors and any(reset.args[1] == "keep" for reset in resets)
+    least |= {field: verb in verbs and getattr(scope, field) for field, verb in _ALLOWED.items()}
+    least |= {"lookups": False, "repeats": False}
+    least["survivors"] = scope.survivors and any(reset.args[1] == "keep" for reset in resets)
     if resets:
-        needed["meanings"] = tuple(m for m in plan.scope.meanings if m in {reset.args[0] for reset in resets})
-        needed["tiers"] = tuple(t for t in plan.scope.tiers if t in set(map(tiers_of, resets)))
+        least["meanings"] = tuple(m for m in scope.meanings if m in {reset.args[0] for reset in resets})
+        least["tiers"] = tuple(t for t in scope.tiers if t in set(map(tiers_of, resets)))
     else:
-        needed |= {"meanings": ("invalidate",), "tiers": ("all",)}
-    return needed
+        least |= {"meanings": ("invalidate",), "tiers": ("all",)}
+    return least

@@ -159,5 +159,6 @@ def size(plan: Plan) -> tuple[int, int, tuple[object, ...]]:
 
 def weight(scope: Scope) -> int:
     """How much there is in a scope: blocks, workers, requests and symbols, and whatever may happen (count)."""
-    total = len(scope.prompts) + sum(map(len, scope.prompts)) + len(scope.meanings) + len(scope.tiers)
+    symbols = sum(map(len, (*scope.prompts, *scope.decoded)))
+    total = len(scope.prompts) + symbols + len(scope.meanings) + len(scope.tiers)
     return total + sum(value for value in scope if isinstance(value, int))

@@ -354,7 +354,7 @@ def header_of(config: Config) -> JSON:
         "host_blocks": config.host_blocks,
         "workers": config.workers,
     }
-    optional = {"second_blocks": config.second_blocks, "window": config.window}
+    optional = {"second_blocks": config.second_blocks, "window": config.window, "lazy_window": config.lazy_window}
     sizes |= {name: value for name, value in optional.items() if value}
     return header(kvoffload, contract_of(config), sizes) | {"runs": UNRECORDED}
 

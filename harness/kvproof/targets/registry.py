@@ -71,6 +71,16 @@ def check_name(spec: str) -> None:
         )
 
 
+def to_type(spec: str) -> str:
+    """What people type after `--target` for it. An engine that only wrote a log may be called anything: an adapter of
+    it has to be named."""
+    try:
+        check_name(spec)
+    except UnknownTarget:
+        return "MODULE:CLASS"
+    return spec
+
+
 _lent: dict[str, type[Any]] = {}
 
 

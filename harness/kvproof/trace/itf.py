@@ -41,15 +41,13 @@ START = "start"
 
 def to_text(trace: Trace) -> str:
     """The trace as ITF JSON, the same text for the same trace."""
+    scope = {name: list(value) if isinstance(value, tuple) else value for name, value in trace.scope._asdict().items()}
+    if not trace.scope.decoded:
+        del scope["decoded"]  # most traces have none, and read as ever
     about = {
         "schema": trace.schema,
         "contract": {**trace.contract._asdict(), "environment": sorted(trace.contract.environment)},
-        "scope": {
-            **trace.scope._asdict(),
-            "prompts": list(trace.scope.prompts),
-            "meanings": list(trace.scope.meanings),
-            "tiers": list(trace.scope.tiers),
-        },
+        "scope": scope,
         "scope_name": trace.scope_name,
         "target": trace.target,
         "device": trace.device,
@@ -173,7 +171,7 @@ class _Reader:
         values: dict[str, Any] = {}
         for field, value in fields.items():
             default = Scope._field_defaults.get(field)
-            if field in ("prompts", "meanings", "tiers"):
+            if field in ("prompts", "meanings", "tiers", "decoded"):
                 values[field] = self.texts(value, field)
             elif isinstance(default, bool):
                 if not isinstance(value, bool):

@@ -207,7 +207,8 @@ class Engine:
         """A request whose prompt has one block for each symbol, and which decodes as many blocks as the scope says."""
         prompt = self.scope.prompts[number]
         tokens = [10 * ord(symbol) % 997 + offset for symbol in prompt for offset in range(TOKENS_PER_BLOCK)]
-        decoded = TOKENS_PER_BLOCK * self.scope.decode + 1
+        blocks = len(self.scope.decoded[number]) if self.scope.decoded else self.scope.decode
+        decoded = TOKENS_PER_BLOCK * blocks + 1
         request = Request(
             request_id=str(number),
             prompt_token_ids=tokens,
