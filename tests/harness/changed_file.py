@@ -7,8 +7,7 @@ from kvproof.job import Job
 from kvproof.scopes import SCOPES
 
 TARGET = """
-import os, sys
-from itertools import count
+import ctypes, os, sys, threading
 from kvmodel import actions as act
 from kvmodel.actions import Admission, Launching
 from kvmodel.transfer_job import Pair
@@ -18,7 +17,7 @@ from kvproof.targets.view import JobView, View
 
 class Engine(Ledger):
     disciplines = ("pinning",)
-    patience_s = 0.3
+    patience_s = 1.0
 
     def perform(self, command):
         outcome = super().perform(command)

@@ -11,7 +11,7 @@ from kvmodel.contract import DISCIPLINES, Discipline
 from kvmodel.request import Request
 from kvmodel.transfer_job import Job
 from kvproof.scopes import parse_scope
-from kvspecs.proof.compilation import Compiled, compiled, source
+from kvspecs.proof.compilation import Compiled, compiled, source, state_of
 from kvspecs.proof.interpreter import Interpreter
 from kvspecs.proof.invariants import invariants_of
 
@@ -85,7 +85,8 @@ def test_every_invariant_is_compiled(discipline: Discipline, count: int) -> None
 def test_what_is_compiled_can_be_read() -> None:
     invariant, _ = next(pair for pair in compiled("pinning") if pair[0].name == "issued")
     _, sizes = parse_scope("s1")
-    text = source(Compiled(Machine(Contract("pinning"), sizes).setting).w, invariant)
+    w = Compiled(Machine(Contract("pinning"), sizes).setting).w
+    text = source(w, invariant, state_of(w))
     assert text.startswith("def denied(tables, universe, w):\n    view = tables['view'].get\n")
     assert "    for j0 in J:\n" in text
     assert text.endswith("yield (j0, )")

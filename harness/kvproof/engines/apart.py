@@ -22,6 +22,7 @@ from kvproof.targets import guarded
 from kvproof.targets.command import Command
 from kvproof.targets.ending import until
 from kvproof.targets.explain import crashed
+from kvproof.targets.invariants import specification_of
 from kvproof.targets.journal import Begun, Journal
 from kvproof.targets.open_for import opener
 from kvproof.targets.outcome import Crashed
@@ -118,6 +119,7 @@ def _reached(commands: Sequence[Command], performed: Sequence[Command]) -> int:
 
 def _post_mortem(job: Job, death: Crashed, begun: Begun, progress: Progress, cut: Cut, started: float) -> Result:
     machine = Machine(begun.setting.contract, begun.setting.scope)
+    specification_of(begun.setting)  # compiled once, and not in the child of each run to come
     open_target = opener(job.target, job.device, machine, reading_of(job))
     if job.engine == "tell":
         return _told(job, death, begun, progress, cut)

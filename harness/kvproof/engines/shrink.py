@@ -45,18 +45,20 @@ def shrunk(
     fail in the same way on a command that nobody would give it.
     """
     wanted = _same(divergence)
-    given: Given = may_be_given
+    failed: list[RunOf] = []
 
-    def fails(candidate: Sequence[Command]) -> bool:
+    def fails(candidate: Sequence[Command], given: Given) -> bool:
         run = run_it(machine, open_target, candidate, cut, given)
-        return run.divergence is not None and run.done == len(candidate) and _same(run.divergence) == wanted
+        same = run.divergence is not None and run.done == len(candidate) and _same(run.divergence) == wanted
+        if same:
+            failed.append(run)
+        return same
 
-    if not fails(commands):
-        given = anything
-    if not fails(commands):
+    given = next((each for each in (may_be_given, anything) if fails(commands, each)), None)
+    if given is None:
         return tuple(commands), run_it(machine, open_target, commands, cut, anything), ""
-    shorter = shrink(commands, fails, cut)
-    return shorter, run_it(machine, open_target, shorter, lambda: False, anything), "shrunk"
+    shorter = shrink(commands, lambda candidate: fails(candidate, given), cut)
+    return shorter, failed[-1], "shrunk"
 
 
 def anything(machine: Machine, state: State, command: Command) -> bool:

@@ -6,6 +6,7 @@ Here it does not matter what the machine thinks: a target that can give its own 
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from kvmodel import ACTIONS, Action, State
@@ -47,7 +48,6 @@ class Invariants:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.specification = specification_of(setting)
         self._on_state = [(p.name, p.on_state) for p in JUDGED if p.on_state is not None]
         self._on_step = {
             kind: [
@@ -57,6 +57,11 @@ class Invariants:
             ]
             for kind in ACTIONS
         }
+
+    @cached_property
+    def specification(self) -> Compiled | None:
+        """The invariants of the proofs; made when first asked for, since few targets give their own state."""
+        return specification_of(self.setting)
 
     def of_state(self, own: State, proofs: bool = True) -> Broken | None:
         """The first property that does not hold of this state. proofs: their invariants are asked too."""

@@ -115,7 +115,7 @@ def _relation(name: str) -> Callable[[Term, Term], Expression]:
     return related
 
 
-def _state(w: Vocabulary) -> State:
+def state_of(w: Vocabulary) -> State:
     """The tables as functions that make expressions."""
     nothing: Any = None
     bare = State(counts=nothing, **{name: _table(name, default) for name, default in defaults(w).items()})
@@ -160,10 +160,13 @@ def _order(names: Mapping[str, str], parts: Sequence[Expression]) -> tuple[str, 
     return min(itertools.permutations(names), key=cost)
 
 
-def source(w: Vocabulary, invariant: Invariant) -> str:
-    """A function `denied` that yields the elements for which the invariant does not hold."""
+def source(w: Vocabulary, invariant: Invariant, state: State) -> str:
+    """A function `denied` that yields the elements for which the invariant does not hold.
+
+    state  the tables, as functions that make expressions (`state_of`)
+    """
     names = {f"{sort.lower()}{index}": sort for index, sort in enumerate(invariant.sorts)}
-    formula = invariant.formula(w, _state(w), *(Expression(name, frozenset((name,))) for name in names))
+    formula = invariant.formula(w, state, *(Expression(name, frozenset((name,))) for name in names))
     parts = _denied(formula)
     used = [name for name in TABLES if any(f"{name}((" in part.text for part in parts)]
     lines = ["def denied(tables, universe, w):"]
@@ -198,10 +201,10 @@ def compiled(discipline: Discipline) -> tuple[tuple[Invariant, Denied], ...]:
     """Every invariant of a discipline with the function that is made from it."""
     marks, deep = Expression("w.marks", frozenset()), Expression("w.deep", frozenset())
     w = constants(discipline, marks, deep, _relation("below"), _relation("in_prompt"))
-    made: list[tuple[Invariant, Denied]] = []
+    state, made = state_of(w), list[tuple[Invariant, Denied]]()
     for invariant in invariants_of(discipline):
         scope: dict[str, Any] = {}
-        exec(compile(source(w, invariant), f"<{invariant.name}>", "exec"), scope)  # our own text
+        exec(compile(source(w, invariant, state), f"<{invariant.name}>", "exec"), scope)  # our own text
         made.append((invariant, scope["denied"]))
     return tuple(made)
 
