@@ -4,6 +4,8 @@
 #   make docs       the documentation as a site, in build/site; fails on a broken link, or if a page shows what does not happen
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
 #   make prove      prove the contract for all sizes, all of it afresh
+#   make prove-all  the same with five seeds, and with one invariant more; hold the proofs' specification against the
+#                   reference machine both ways; and see each of its seeded bugs fail what it should (an hour; nightly)
 #   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix;
 #                   and shrink the long walks into ten of them
 #   make bugs-all   the same, and then the engines that sample, the suite and the proofs on each (hours; nightly)
@@ -54,7 +56,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NOT_INSTALLED = { echo "make $(or $(MAKECMDGOALS),check): $(@D) was not set up, since pip could not install what is \
     pinned (above); is a package index within reach? PIP_ARGS=\"--index-url URL\" names another" >&2; exit 2; }
 
-.PHONY: check prove test docs bugs bugs-all bugs-compare mutants recount gpu vllm check-all setup lint types contracts clean
+.PHONY: check prove prove-all test docs bugs bugs-all bugs-compare mutants recount gpu vllm check-all setup lint types contracts clean
 
 check: $(STAMP)
 	@$(BIN)/kvproof check $(ARGS)
@@ -64,6 +66,10 @@ check-all: $(STAMP)
 
 prove: $(STAMP)
 	@$(BIN)/kvproof prove $(ARGS)
+
+prove-all: $(STAMP)
+	@for seed in 0 1 2 3 4; do $(BIN)/kvproof prove --seed $$seed; done
+	@for module in one_more held drawn bugs; do $(BIN)/python -m tests.proofs.$$module; done
 
 test: $(STAMP)
 	@$(TESTS) -m "not pages and not bank" $(ARGS)

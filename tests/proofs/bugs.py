@@ -1,11 +1,12 @@
 """Bugs of the specification: one guard or one update of an action, wrong. Each fails an obligation that is named here.
 
-`python -m tests.proofs.bugs` runs each parametrically and at the finite scope, and prints a line for each.
+`python -m tests.proofs.bugs` runs each parametrically and at the finite scope, and prints a line for each; with names
+of bugs, or of actions, those alone.
 """
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,9 +14,10 @@ from kvmodel.contract import DISCIPLINES, Discipline
 from kvspecs.proof.action import Action, Effect, Parameters
 from kvspecs.proof.actions import actions_of
 from kvspecs.proof.finite import FiniteInduction
-from kvspecs.proof.logic import all_of, implies, no, one, pick
+from kvspecs.proof.logic import all_of, any_of, implies, no, one, pick
 from kvspecs.proof.parametric import Induction
-from kvspecs.proof.state import State, Vocabulary, awaiting, through
+from kvspecs.proof.state import State, Vocabulary, awaiting, publishes_into, through
+from kvspecs.proof.symbols import VIEWS
 
 Alter = Callable[[Vocabulary, State, Parameters, Effect], Effect]
 
@@ -122,6 +124,49 @@ def _as_it_comes(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
 
 def _in_table_alone(s: State, p: Parameters) -> Callable[..., Any]:
     return lambda: all_of(s.copied(p.j, p.v), no(s.reported(p.j, p.v)), no(s.lost(p.j, p.v)))
+
+
+def _of_the_other_tier(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    """What would publish in the tier that is not reset is dropped, and the rest goes on."""
+    dropped = pick(w.pins, w.abandoned, w.forgotten)
+    return lambda j: pick(all_of(s.view(j) == w.live, publishes_into(s, j, p.host, p.device)), dropped, s.view(j))
+
+
+def _nothing_awaited(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda r, j: False
+
+
+def _all_queued_freed(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda h: t.host_refs(h) - pick(p.device, 0, s.counts.host_queued(h))
+
+
+def _all_stores_freed(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda h: t.host_refs(h) + p.host_dropped(h) - s.counts.host_launched(h)
+
+
+def _nobody_drains(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda r: pick(s.phase(r) == w.draining, pick(s.returns(r), w.waiting, w.done), t.phase(r))
+
+
+def _nobody_loads(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda r: pick(s.phase(r) == w.loading, w.waiting, t.phase(r))
+
+
+def _cleared_with_device(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda h: pick(p.device, w.none, s.host_key(h))
+
+
+def _cleared_with_host(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
+    return lambda d: pick(p.host, w.none, s.device_key(d))
+
+
+def _no_job_in_flight(s: State, p: Parameters) -> Callable[..., Any]:
+    live, abandoned, *_ = VIEWS
+    return lambda j: implies(p.answer, no(all_of(s.sent(j), any_of(s.view(j) == live, s.view(j) == abandoned))))
+
+
+def _any_survivor_is_a_cause(s: State, p: Parameters) -> Callable[..., Any]:
+    return lambda: any_of(p.answer, all_of(p.keep, s.table(p.survivor, p.block)))
 
 
 def _kept_for_finders(w: Vocabulary, s: State, p: Parameters, t: State) -> Any:
@@ -361,6 +406,27 @@ BUGS: tuple[Bug, ...] = (
     Bug("reset-lies-of-jobs", PINNING, "Reset", without("true-is-drained"), "true-reset"),
     Bug("reset-says-no-for-nothing", BOTH, "Reset", without("false-has-a-cause"), "false-reset-cause"),
     Bug("reset-loses-unfinished-copies", FENCING, "Reset", without("settled-is-settled"), "work-is-in-table"),
+    # resets of one tier
+    Bug("reset-of-one-tier-invalidates", BOTH, "Reset", without("invalidates-both"), "cached-on-host"),
+    Bug("reset-of-host-preempts", BOTH, "Reset", without("host-preempts-nobody"), "device-owned"),
+    Bug("reset-drops-what-publishes-elsewhere", PINNING, "Reset", changing(view=_of_the_other_tier), "false-reset"),
+    Bug("true-reset-drops-what-publishes-elsewhere", FENCING, "Reset", changing(view=_of_the_other_tier), "true-reset"),
+    Bug("reset-of-host-forgets-loads", BOTH, "Reset", changing(awaits=_nothing_awaited), "load-is-awaited"),
+    Bug("reset-of-host-cancels-queued-loads", BOTH, "Reset", changing(host_refs=_all_queued_freed), "host-owned"),
+    Bug(
+        "reset-of-device-frees-what-stores-write", FENCING, "Reset", changing(host_refs=_all_stores_freed), "host-owned"
+    ),
+    Bug("reset-of-host-lets-draining-go", FENCING, "Reset", changing(phase=_nobody_drains), "table-phase"),
+    Bug("reset-of-host-lets-loading-go", BOTH, "Reset", changing(phase=_nobody_loads), "table-phase"),
+    Bug("reset-of-host-keeps-its-keys", BOTH, "Reset", changing(host_key=_cleared_with_device), "true-reset"),
+    Bug("reset-of-device-keeps-its-keys", BOTH, "Reset", changing(device_key=_cleared_with_host), "true-reset"),
+    Bug(
+        "reset-of-host-blames-survivors",
+        PINNING,
+        "Reset",
+        instead("false-has-a-cause", _any_survivor_is_a_cause),
+        "false-reset-cause",
+    ),
     Bug(
         "second-free-is-done",
         BOTH,
@@ -388,6 +454,15 @@ BUGS: tuple[Bug, ...] = (
         "the launch that next touches the block finds the conflict again",
     ),
     Bug("reset-does-not-flush", FENCING, "Reset", untouched("flushed"), "", "for the same reason"),
+    Bug("reset-of-no-tier", BOTH, "Reset", without("names-a-tier"), "", "it gives up lookups, and nothing else"),
+    Bug(
+        "reset-of-host-is-true-while-loads-are-queued",
+        PINNING,
+        "Reset",
+        instead("true-is-drained", _no_job_in_flight),
+        "",
+        "what they carry is published on the device, which is not reset",
+    ),
     Bug(
         "store-does-not-wait-for-stale-load",
         FENCING,
@@ -435,22 +510,30 @@ def action_of(bug: Bug, discipline: Discipline) -> Action:
     return next(action for action in actions_of(discipline) if action.name == bug.action)
 
 
-def _told(bug: Bug, discipline: Discipline) -> str:
+def _told(bug: Bug, discipline: Discipline) -> tuple[bool, str]:
     started = time.monotonic()
     parametric = failed_parametrically(bug, discipline)
     between = time.monotonic()
     finite = failed_at_finite_scope(bug, discipline)
-    wanted = {bug.fails} - {""}
-    return (
-        f"{'ok   ' if parametric == finite == wanted else 'WRONG'} {discipline} {bug.action} {bug.name}: "
+    is_so = parametric == finite == {bug.fails} - {""}
+    return is_so, (
+        f"{'ok   ' if is_so else 'WRONG'} {discipline} {bug.action} {bug.name}: "
         f"{bug.fails or 'survives, ' + bug.why}; parametric {between - started:.1f} s {sorted(parametric)}, "
         f"finite {time.monotonic() - between:.1f} s {sorted(finite)}"
     )
 
 
+def main(names: Sequence[str]) -> int:
+    """Every bug, or those of these names or actions, in each of its disciplines; 1 if one is not found as is said."""
+    wrong = 0
+    for bug in BUGS:
+        if not names or bug.name in names or bug.action in names:
+            for discipline in bug.disciplines:
+                is_so, text = _told(bug, discipline)
+                wrong += not is_so
+                print(text, flush=True)
+    return 1 if wrong else 0
+
+
 if __name__ == "__main__":
-    names = sys.argv[1:]
-    for each in BUGS:
-        if not names or each.name in names or each.action in names:
-            for one_of in each.disciplines:
-                print(_told(each, one_of), flush=True)
+    sys.exit(main(sys.argv[1:]))

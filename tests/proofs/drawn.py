@@ -7,6 +7,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from kvmodel import Forbidden
 from kvmodel.contract import DISCIPLINES, Discipline
@@ -18,7 +19,13 @@ from kvspecs.proof.interpreter import Interpreter
 from kvspecs.proof.state import TABLES
 
 WISHES = ("table", "sent", "shares", "in_steps", "copied", "job_host", "pins_device", "outdated", "left", "lost")
-"""Tables of which some entries are asked to be true or false, so that the states differ."""
+"""Tables of which some entries are asked to be true or false, so that the states differ; and so are choices."""
+
+
+def _wish_for(solver: Any, wish: Any) -> None:
+    """Ask for it, if it can be."""
+    if str(solver.check(wish)) == "sat":
+        solver.add(wish)
 
 
 def draw(discipline: Discipline, action: Action, count: int, seed: int = 0) -> list[Found]:
@@ -31,14 +38,14 @@ def draw(discipline: Discipline, action: Action, count: int, seed: int = 0) -> l
     for number in range(count):
         solver.push()
         for step in (induction.before.ahead(), induction.before.awaited()) if number % 2 == 0 else ():
-            if str(solver.check(step >= 0)) == "sat":  # two launched steps are rare, and are asked for
-                solver.add(step >= 0)
+            _wish_for(solver, step >= 0)  # two launched steps are rare, and are asked for
+        for name, signature in action.parameters.items():
+            if signature == "B":
+                _wish_for(solver, induction.values[name] == (chance.random() < 0.5))
         for name in WISHES:
             for terms in induction.tuples(TABLES[name][0]):
                 if chance.random() < 0.1:
-                    wish = getattr(induction.before, name)(*terms) == (chance.random() < 0.6)
-                    if str(solver.check(wish)) == "sat":
-                        solver.add(wish)
+                    _wish_for(solver, getattr(induction.before, name)(*terms) == (chance.random() < 0.6))
         assert str(solver.check()) == "sat"
         found.append(concrete(induction, solver.model()))
         solver.pop()

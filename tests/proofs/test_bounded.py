@@ -31,7 +31,7 @@ def test_the_witness_is_reached(discipline: Discipline, witness: Witness) -> Non
 
 
 def test_the_witnesses_are_named() -> None:
-    assert len(WITNESSES) == 18
+    assert len(WITNESSES) == 20
     assert "an abandoned load is copied and not reported while its source is owned again" in {w.name for w in WITNESSES}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.proofs.bugs import Alter, changing, without
 
 import kvspecs
 from kvmodel.contract import DISCIPLINES, Contract
@@ -20,10 +21,12 @@ from kvproof.verdict import Verdict
 from kvproof.worker import outcome
 from kvspecs.proof import certificate, questions
 from kvspecs.proof.actions import action_names, actions_of
+from kvspecs.proof.instances import Pool
 from kvspecs.proof.obligations import INITIAL, properties
 from kvspecs.proof.parametric import Induction
-from kvspecs.proof.questions import Questions
-from kvspecs.proof.ranking.solving import ONE_STATE
+from kvspecs.proof.proof import Selection
+from kvspecs.proof.questions import Provable, Questions
+from kvspecs.proof.ranking.solving import ONE_STATE, Proof, proofs
 from kvspecs.proof.ranking.theorems import NAMES as THEOREMS
 
 FEW = ("ReportPart", "Wake", "FreeTwice")
@@ -75,7 +78,7 @@ def test_it_is_of_this_specification() -> None:
         kept = certificate.of(discipline)
         assert kept is not None
         assert kept.fits, "run `kvproof prove --certify`"
-        assert kept.seeds == (0, 1, 2)
+        assert kept.seeds == (0, 1, 2, 3, 4)
         assert kept.safety == len(properties()) == 20
         assert kept.theorems == len(THEOREMS) == 5
         assert {action for action, _ in kept.asked} == {INITIAL, ONE_STATE, *action_names(discipline)}
@@ -203,8 +206,87 @@ def test_a_count_that_was_edited_breaks_the_seal() -> None:
     assert not kept._replace(safety=19).fits
 
 
+def test_another_property_in_the_catalogue_breaks_the_seal(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = certificate.of("fencing")
+    assert kept is not None
+    monkeypatch.setattr(certificate, "SAFETY", certificate.SAFETY[:-1])
+    assert not kept.fits
+
+
+def digests(provable: Provable, change: Callable[[Questions], Questions] = lambda these: these) -> dict[str, str]:
+    """By name of the obligation, the hash of what would be asked."""
+    return {
+        goal.obligation.name: digest
+        for these in map(change, provable.questions(lambda obligation: True))
+        for goal, digest in zip(these.goals, these.digests(), strict=True)
+    }
+
+
+def wake(alter: Alter | None = None) -> Induction:
+    return Induction("pinning", next(action for action in actions_of("pinning") if action.name == "Wake"), alter)
+
+
+def without_one_term(these: Questions) -> Questions:
+    pool = Pool()
+    pool.include(these.pool)
+    sort = next(sort for sort, terms in pool.terms.items() if terms)
+    pool.terms[sort].pop()
+    return these._replace(pool=pool)
+
+
+ASKED_ALIKE: dict[str, Callable[[Questions], Questions]] = {
+    "an invariant is not assumed": lambda these: these._replace(assumed=these.assumed[1:]),
+    "a fact about sets is not assumed": lambda these: these._replace(assumed=these.assumed[:-1]),
+    "a term less is looked at": without_one_term,
+}
+
+
+@pytest.mark.parametrize("change", ASKED_ALIKE.values(), ids=ASKED_ALIKE)
+def test_the_hash_is_of_all_that_is_assumed(change: Callable[[Questions], Questions]) -> None:
+    before, after = digests(wake()), digests(wake(), change)
+    assert before.keys() == after.keys()
+    assert not before.items() & after.items()
+
+
+def test_a_guard_is_part_of_every_obligation_of_its_action() -> None:
+    """Of its lemmas of liveness too."""
+    before, after = digests(wake()), digests(wake(without("awaits-nothing")))
+    assert before.keys() == after.keys()
+    assert not before.items() & after.items()
+    of_wake = [proof for proof in proofs("pinning", Selection(actions=("Wake",))) if proof.action is not None]
+    assert len(of_wake) > 5
+    for proof in of_wake:
+        altered = Proof("pinning", proof.lemma, proof.action, without("awaits-nothing"))
+        assert digests(proof)
+        assert not digests(proof).items() & digests(altered).items()
+
+
+def test_an_update_is_part_of_the_obligations_that_speak_of_its_table() -> None:
+    before = digests(wake())
+    after = digests(wake(changing(device_refs=lambda w, s, p, t: lambda d: s.device_refs(d) + 1)))
+    changed = {name for name in after if before.get(name) != after[name]}
+    assert {"device-owned", "device-queue", "device-unowned"} <= changed
+    assert "awaited-job" not in changed
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("TIMEOUT_MS = 60_000", "TIMEOUT_MS = 90_000"), ("z3.SimpleSolver()", 'z3.Tactic("smt").solver()')],
+    ids=["timeout", "tactic"],
+)
+def test_how_the_solver_is_asked_is_part_of_every_obligation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, right: str, wrong: str
+) -> None:
+    before = digests(wake())
+    text = Path(questions.__file__).read_text(encoding="utf-8")
+    assert text.count(right) == 1
+    (tmp_path / "questions.py").write_text(text.replace(right, wrong), encoding="utf-8")
+    monkeypatch.setattr(questions, "__file__", str(tmp_path / "questions.py"))
+    assert not before.items() & digests(wake()).items()
+
+
 def test_what_was_proved_with_fewer_seeds_is_not_kept(tmp_path: Path) -> None:
-    verdict, _, asked, fits = proved_again(tmp_path, entry(lambda kept: kept.update(seeds=[0])), *FEW)
+    verdict, _, asked, fits = proved_again(tmp_path, entry(lambda kept: kept.update(seeds=[0, 1, 2])), *FEW)
     assert (verdict, set(asked), fits) == ("PROVED", set(FEW), False)
 
 

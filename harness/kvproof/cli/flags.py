@@ -197,7 +197,7 @@ def add_proof(parser: Parser) -> None:
     _add_choice(parser, "solver", SOLVERS, "who answers; cvc5 is asked what z3 was (default z3)")
     add("--budget", metavar="TIME", action=_Once, type=parse_budget, help="stop after 60s, 2m, 500ms: UNDETERMINED")
     add("--verbose", action="store_true", help="every obligation")
-    add("--certify", action="store_true", help="what changed, with three seeds; keep the certificate that check uses")
+    add("--certify", action="store_true", help="what changed, with five seeds; keep the certificate that check uses")
 
 
 def selection(arguments: argparse.Namespace, engines: tuple[str, ...] = ()) -> Selection:

@@ -11,8 +11,8 @@ from kvmodel.contract import Discipline
 from kvmodel.setting import Setting
 from kvmodel.state import State as MachineState
 from kvspecs.proof.counting import COUNTS
-from kvspecs.proof.logic import Binary, Term, all_of, any_of
-from kvspecs.proof.state import GHOSTS, TABLES, Cardinalities, State, Vocabulary, in_table
+from kvspecs.proof.logic import Binary, Term, all_of, any_of, differ, no
+from kvspecs.proof.state import GHOSTS, TABLES, Cardinalities, State, Vocabulary, in_share, in_table
 
 GONE = 3
 NONE = 0
@@ -20,7 +20,7 @@ NONE = 0
 _DEFAULTS: Mapping[str, Term] = {"B": False, "Z": 0, "J": -1, "S": -1, "D": -1, "H": -1, "R": -1, "W": 0, "K": NONE}
 
 Entries = dict[tuple[Any, ...], Term]
-Universe = Mapping[str, tuple[int, ...]]
+Universe = Mapping[str, tuple[Any, ...]]
 
 
 class Abstract(NamedTuple):
@@ -269,37 +269,42 @@ def _launches(machine: MachineState, entries: dict[str, Entries]) -> None:
 
 def _is_pending(s: State, u: Universe, j: Term) -> Term:
     """Some worker has yet to copy it."""
-    return all_of(s.sent(j), any_of(*(not s.copied(j, x) for x in u["W"])))
+    return all_of(s.sent(j), any_of(*(no(s.copied(j, x)) for x in u["W"])))
 
 
 def _in_step(s: State, u: Universe, g: Term, d: Term) -> Term:
-    return any_of(*(all_of(s.shares(g, r), s.share_table(g, r, d)) for r in u["R"]))
+    return all_of(s.in_steps(g), any_of(*(in_share(s, g, r, d) for r in u["R"])))
+
+
+def _holds_something(w: Vocabulary, key: Term) -> Term:
+    return all_of(differ(key, w.none), differ(key, w.torn))
 
 
 Matters = Callable[..., Term]
 
 _HELD: Matters = lambda w, s, u, r, d: s.table(r, d)  # noqa: E731
 _ROW: Matters = lambda w, s, u, j, *rest: in_table(w, s, j)  # noqa: E731
+_PAIR: Matters = lambda w, s, u, j, h: all_of(in_table(w, s, j), s.job_host(j, h))  # noqa: E731
 _STEP: Matters = lambda w, s, u, g, *rest: s.in_steps(g)  # noqa: E731
 
 MATTERS: Mapping[str, Matters] = {
-    "device_old": lambda w, s, u, d, x: s.device_holds(d, x) not in (w.none, w.torn),
-    "host_old": lambda w, s, u, h, x: s.host_holds(h, x) not in (w.none, w.torn),
+    "device_old": lambda w, s, u, d, x: _holds_something(w, s.device_holds(d, x)),
+    "host_old": lambda w, s, u, h, x: _holds_something(w, s.host_holds(h, x)),
     "stands_for": _HELD,
     "computed": _HELD,
     "outdated": lambda w, s, u, r: s.phase(r) == w.running,
     "returns": lambda w, s, u, r: s.phase(r) == w.draining,
-    "found_device": lambda w, s, u, r, k: s.found_device(r, k) >= 0,
-    "found_host": lambda w, s, u, r, k: s.found_host(r, k) >= 0,
+    "found_device": lambda w, s, u, r, k: s.pins_device(r, s.found_device(r, k)),
+    "found_host": lambda w, s, u, r, k: s.pins_host(r, s.found_host(r, k)),
     "is_load": _ROW,
     "has_request": _ROW,
-    "request": lambda w, s, u, j: s.has_request(j),
+    "request": lambda w, s, u, j: all_of(in_table(w, s, j), s.has_request(j)),
     "job_device": _ROW,
     "job_host": _ROW,
-    "device_of": lambda w, s, u, j, h: s.job_host(j, h),
-    "host_of": lambda w, s, u, j, d: s.job_device(j, d),
-    "carries": lambda w, s, u, j, h: s.job_host(j, h),
-    "failed": lambda w, s, u, j, h: all_of(in_table(w, s, j), s.job_host(j, h)),
+    "device_of": _PAIR,
+    "host_of": lambda w, s, u, j, d: all_of(in_table(w, s, j), s.job_device(j, d)),
+    "carries": _PAIR,
+    "failed": _PAIR,
     "sent": _ROW,
     "copied": _ROW,
     "reported": _ROW,
@@ -310,12 +315,12 @@ MATTERS: Mapping[str, Matters] = {
     "handled": _STEP,
     "ran": _STEP,
     "shares": _STEP,
-    "left": lambda w, s, u, g, r: all_of(s.in_steps(g), not s.handled(g), s.shares(g, r)),
-    "share_table": lambda w, s, u, g, r, d: s.shares(g, r),
+    "left": lambda w, s, u, g, r: all_of(s.in_steps(g), no(s.handled(g)), s.shares(g, r)),
+    "share_table": lambda w, s, u, g, r, d: all_of(s.in_steps(g), s.shares(g, r)),
     "step_key": lambda w, s, u, g, d: _in_step(s, u, g, d),
     "step_old": lambda w, s, u, g, d: _in_step(s, u, g, d),
     "writes": _STEP,
-    "writer": lambda w, s, u, g, d: s.writes(g, d),
+    "writer": lambda w, s, u, g, d: all_of(s.in_steps(g), s.writes(g, d)),
     "step_waits_for": lambda w, s, u, g, j: all_of(s.in_steps(g), _is_pending(s, u, j)),
 }
 """When an entry of a table means something; tables that are not named always do."""

@@ -18,8 +18,9 @@ from kvmodel.block_pool import Pool
 from kvmodel.contract import Discipline, Reports
 from kvmodel.launched_step import Share, Step
 from kvmodel.request import DRAINING, WAITING, Pins, Request
-from kvmodel.scope import Scope
+from kvmodel.scope import Meaning, Scope
 from kvmodel.state import State as MachineState
+from kvmodel.tiers import TIERS, Tiers
 from kvmodel.transfer_job import (
     COPIED,
     LAUNCHED,
@@ -35,7 +36,7 @@ from kvmodel.transfer_job import (
 from kvspecs.proof.action import Parameters
 from kvspecs.proof.finite import FiniteInduction
 from kvspecs.proof.logic import Term, all_of, any_of, differ, iff, implies, no
-from kvspecs.proof.state import TABLES, in_share, in_table, keeps_references, reached
+from kvspecs.proof.state import TABLES, State, in_share, in_table, keeps_references, reached
 from kvspecs.proof.symbols import PHASES, VIEWS
 
 SIZES: Mapping[str, int] = {"D": 3, "H": 2, "R": 2, "W": 2, "K": 3, "J": 3, "S": 2}
@@ -47,6 +48,7 @@ SCOPE = Scope(
     resets=9,
     meanings=("invalidate", "evict"),
     survivors=True,
+    tiers=TIERS,
     lookups=True,
     duplicates=9,
     losses=9,
@@ -204,10 +206,14 @@ def _covers(f: FiniteInduction, v: Term, load: Term, until: Term) -> Term:
     s = f.before
     return any_of(
         *(
-            all_of(in_table(f.w, s, j), iff(s.is_load(j), load), j < until, s.copied(j, v), no(s.reported(j, v)))
+            all_of(in_table(f.w, s, j), iff(s.is_load(j), load), j < until, _may_be_reported(s, j, v))
             for j in f.elements["J"]
         )
     )
+
+
+def _may_be_reported(s: State, j: Term, v: Term) -> Term:
+    return all_of(s.copied(j, v), no(s.reported(j, v)), no(s.lost(j, v)))
 
 
 def _shape_of_admission(f: FiniteInduction, p: Parameters) -> Iterator[Term]:
@@ -475,12 +481,16 @@ def _action(name: str, t: Tables, p: Mapping[str, Any]) -> MachineAction:
         "LoseMark": lambda: act.LoseMark(p["v"], LOAD if _has_copied_load(t, p["v"]) else STORE),
         "LoseReport": lambda: act.LoseReport(p["v"], p["j"]),
         "HandleOutput": lambda: act.HandleOutput(),
-        "Reset": lambda: act.Reset(
-            "invalidate" if p["invalidate"] else "evict", "keep" if p["keep"] else "preempt", answer=p["answer"]
-        ),
+        "Reset": lambda: _reset(p),
         "FreeTwice": lambda: _free_twice(t, p),
     }
     return simple[name]()
+
+
+def _reset(p: Mapping[str, Any]) -> act.Reset:
+    tiers: Tiers = "all" if p["device"] and p["host"] else "device" if p["device"] else "host"
+    meaning: Meaning = "invalidate" if p["invalidate"] else "evict"
+    return act.Reset(meaning, "keep" if p["keep"] else "preempt", tiers, p["answer"])
 
 
 def _has_copied_load(t: Tables, v: int) -> bool:

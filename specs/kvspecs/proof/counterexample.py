@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Protocol
 
+from kvspecs.proof.abstraction import MATTERS
 from kvspecs.proof.action import Action
 from kvspecs.proof.logic import Term
 from kvspecs.proof.obligations import Obligation
-from kvspecs.proof.state import GHOSTS, MEANINGS, TABLES, State
+from kvspecs.proof.state import GHOSTS, MEANINGS, TABLES, State, Vocabulary
 
 _LETTERS: Mapping[str, str] = {"D": "d", "H": "h", "R": "request ", "W": "w", "J": "job ", "S": "step ", "K": "key "}
 
@@ -16,9 +17,10 @@ _LETTERS: Mapping[str, str] = {"D": "d", "H": "h", "R": "request ", "W": "w", "J
 class Telling:
     """Names for the elements of a model, and the lines that tell it. `terms` are the elements to be told of."""
 
-    def __init__(self, model: Any, terms: Mapping[str, Sequence[Term]], none: Term) -> None:
+    def __init__(self, model: Any, terms: Mapping[str, Sequence[Term]], w: Vocabulary) -> None:
         self.model = model
-        self.none = self._value(none)
+        self.w = w
+        self.none = self._value(w.none)
         self.elements: dict[str, dict[str, Term]] = {}
         for sort, found in terms.items():
             values = {self._value(term): term for term in found}
@@ -73,14 +75,22 @@ class Telling:
                 yield from (f"    {entry}" for entry in entries)
 
     def _entries(self, name: str, arguments: str, value: str, before: State, after: State) -> Iterator[str]:
-        """Entries that say something: what changes, and what is neither False nor none."""
+        """Entries that say something: what changes, and what is neither False nor none; of what means anything."""
         for terms in product(*(self.elements.get(sort, {}).values() for sort in arguments)):
             was, is_ = (self.name(value, getattr(state, name)(*terms)) for state in (before, after))
-            if was == is_ and was in ("False", "no key", "gone", "GONE"):
+            if was == is_ and was in ("False", "no key", "ABSENT", "GONE"):
+                continue
+            if not any(self._matters(name, state, terms) for state in (before, after)):
                 continue
             at = " ".join(self.name(sort, term) for sort, term in zip(arguments, terms, strict=True))
             told = was if was == is_ else f"{was} -> {is_}"
             yield f"{at}: {told}" if at else told
+
+    def _matters(self, name: str, state: State, terms: Sequence[Term]) -> bool:
+        """Whether the entry means anything: which pairs a job has is of no interest once it is gone."""
+        matters = MATTERS.get(name)
+        universe = {sort: tuple(values.values()) for sort, values in self.elements.items()}
+        return matters is None or self._value(matters(self.w, state, universe, *terms)) == "True"
 
 
 def _order(entry: tuple[str, Term]) -> tuple[int, str]:
@@ -100,7 +110,7 @@ class Proved(Protocol):
     @property
     def after(self) -> State: ...
     @property
-    def none(self) -> Term: ...
+    def w(self) -> Vocabulary: ...
     def named(self, obligation: Obligation) -> list[Term]:
         """The elements for which the obligation is denied."""
         ...
@@ -114,7 +124,7 @@ def told(model: Any, proof: Proved, obligation: Obligation) -> list[str]:
     """The lines of a counterexample that was found for elements of any number."""
     terms = {**proof.looked_at(obligation)}
     terms.pop("K")
-    telling = Telling(model, terms, proof.none)
+    telling = Telling(model, terms, proof.w)
     return list(
         telling.lines(obligation, proof.action, proof.values, proof.before, proof.after, proof.named(obligation))
     )

@@ -45,10 +45,6 @@ class Start(Provable):
             for i in invariants_of(discipline)
         )
 
-    @property
-    def none(self) -> Term:
-        return self.w.none
-
     def named(self, obligation: Obligation) -> list[Term]:
         """The elements for which the obligation is denied."""
         return [z3.Const(f"{sort.lower()}{index}", SORTS[sort]) for index, sort in enumerate(obligation.sorts)]

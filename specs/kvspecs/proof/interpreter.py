@@ -20,7 +20,21 @@ from kvmodel.setting import Setting
 from kvmodel.state import State as MachineState
 from kvmodel.state import job_with
 from kvmodel.streams import COMPUTE, oldest_compute, oldest_copy
-from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LIVE, LOAD, LOST, NONE, REPORTED, STORE, Job, intact_pairs
+from kvmodel.tiers import names_device, names_host
+from kvmodel.transfer_job import (
+    ABANDONED,
+    FORGOTTEN,
+    LIVE,
+    LOAD,
+    LOST,
+    NONE,
+    REPORTED,
+    STORE,
+    Job,
+    intact_pairs,
+    is_queued,
+    publishes_into,
+)
 from kvspecs.proof.abstraction import Abstract, abstract, counted, differences, elements, vocabulary
 from kvspecs.proof.action import Effect, Parameters
 from kvspecs.proof.actions import ALL
@@ -36,11 +50,9 @@ class NotSpecified(ValueError):
 
 
 def check_specified(setting: Setting) -> None:
-    """Raises NotSpecified for what the specification lacks: resets of one tier, blocks at several positions,
-    windows, deadlines, a second host tier, workers that die."""
+    """Raises NotSpecified for what the specification lacks: blocks at several positions, windows, deadlines, a second
+    host tier, workers that die."""
     contract, scope = setting.contract, setting.scope
-    if scope.tiers != ("all",):
-        raise NotSpecified("resets of one tier are not in the specification")
     if scope.repeats:
         raise NotSpecified("blocks at several positions of one table are not in the specification")
     if scope.window:
@@ -286,23 +298,36 @@ def _leave(setting: Setting, before: MachineState, action: Any, after: MachineSt
     return Occurrence(name, {"r": r, "j": job.id, "again": again})
 
 
+def _device_first(job: Job) -> list[tuple[int, int]]:
+    """Its pairs as device block and host block."""
+    if job.direction == LOAD:
+        return [(pair.destination, pair.source) for pair in job.pairs]
+    return [(pair.source, pair.destination) for pair in job.pairs]
+
+
 def _reset(setting: Setting, before: MachineState, action: act.Reset, after: MachineState) -> Occurrence:
     answer = answers_true(setting, after, action) if action.answer is None else action.answer
     heard = {
         job.id: [x for x, progress in enumerate(job.progress) if progress not in (REPORTED, LOST)]
         for job in before.jobs
     }
-    in_flight = [job.id for job in before.jobs if job.view in (LIVE, ABANDONED) and job.progress[0] != 0]
+    with_references = [job.id for job in after.jobs if job.view != FORGOTTEN]
+    launched = [job for job in before.jobs if job.view == LIVE and not is_queued(job)]
+    pairs = [pair for job in launched if publishes_into(job, action.tiers) for pair in _device_first(job)]
     survivors = [(r, block) for r, request in enumerate(after.requests) for block in request.table]
     values = {
+        "device": names_device(action.tiers),
+        "host": names_host(action.tiers),
         "invalidate": action.meaning == "invalidate",
         "keep": action.requests == "keep",
         "answer": answer,
-        "job": in_flight[0] if in_flight else -1,
+        "job": with_references[0] if with_references else -1,
         "survivor": survivors[0][0] if survivors else 0,
         "block": survivors[0][1] if survivors else 0,
         "settled": _set(job for job, workers in heard.items() if not workers),
         "unheard": _map({job: workers[0] for job, workers in heard.items() if workers}, 0),
+        "dropped": _map(Counter(d for d, _ in pairs) if setting.contract.pins else {}, 0),
+        "host_dropped": _map(Counter(h for _, h in pairs), 0),
     }
     return Occurrence("Reset", values)
 

@@ -94,7 +94,8 @@ def _union(w: Vocabulary, at: Mapping[str, State], union: Union, effect: Effect)
         return _member_of(w, at[when], COUNTS[name], b), getattr(at[when].counts, name)(b)
 
     def formula(b: Term) -> Term:
-        members, sizes = zip(*(part(when, name, b) for when, name in parts), strict=True)
+        found = [part(when, name, b) for when, name in parts]
+        members, sizes = [member for member, _ in found], [size for _, size in found]
         all_members, size = part(*whole, b)
         return fact_union(doubtful(b), all_members, members, size, sizes, None if changed is None else changed(b))
 
@@ -167,10 +168,6 @@ class Induction(Provable):
             names.append(z3.Const(f"{sort.lower()}{seen.get(sort, 0)}", SORTS[sort]))
             seen[sort] = seen.get(sort, 0) + 1
         return names
-
-    @property
-    def none(self) -> Term:
-        return self.w.none
 
     def looked_at(self, obligation: Obligation) -> Mapping[str, Sequence[Term]]:
         """The elements that the proof of an obligation looks at, by sort."""

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from kvspecs.proof.action import Clause
-from kvspecs.proof.logic import Unary, all_of, one, pick
+from kvspecs.proof.logic import Term, Unary, all_of, one, pick
 from kvspecs.proof.state import State, Vocabulary
 
 
@@ -60,9 +60,9 @@ def taken(w: Vocabulary, tier: Tier, chosen: Unary) -> Tier:
     )
 
 
-def cleared(w: Vocabulary, tier: Tier) -> Tier:
-    """No key can be hit any more."""
-    return tier._replace(key=lambda b: w.none)
+def cleared(w: Vocabulary, tier: Tier, named: Term) -> Tier:
+    """No key can be hit any more, if this tier is named."""
+    return tier._replace(key=lambda b: pick(named, w.none, tier.key(b)))
 
 
 def enough(tier: Tier, sort: str, times: Unary) -> Clause:

@@ -189,6 +189,12 @@ def live_load(w: Vocabulary, s: State, j: Term) -> Term:
     return all_of(s.view(j) == w.live, s.is_load(j))
 
 
+def publishes_into(s: State, j: Term, device: Term, host: Term) -> Term:
+    """What the job carries could be hit in one of these tiers once it is complete: a load on the device, a store on the
+    host."""
+    return pick(s.is_load(j), device, host)
+
+
 def pending(s: State, j: Term, x: Term) -> Term:
     """The worker has yet to run the copies of a launched job, whatever the scheduler thinks of it."""
     return all_of(s.sent(j), no(s.copied(j, x)))

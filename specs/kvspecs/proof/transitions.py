@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kvspecs.proof.action import Action, Parameters
 from kvspecs.proof.logic import Term, all_of, any_of, differ, implies, no, one
-from kvspecs.proof.state import State, Vocabulary, in_table, keeps_references, live_load, live_store
+from kvspecs.proof.state import State, Vocabulary, in_table, keeps_references, live_load, live_store, publishes_into
 
 REPORTS = ("Report", "DuplicateReport", "ForgeReport", "LoseReport")
 
@@ -129,25 +129,30 @@ def unreadable_not_offered(w: Vocabulary, p: Parameters, s: State, t: State, h: 
     return implies(all_of(completed, _failed_in(s, p, h)), differ(t.host_key(h), s.carries(p.j, h)))
 
 
-def _left_over(w: Vocabulary, t: State, d: Term, h: Term, r: Term) -> Term:
-    """Something from before the reset can still be hit."""
+def _left_over(w: Vocabulary, p: Parameters, t: State, d: Term, h: Term, r: Term) -> Term:
+    """Something from before the reset can still be hit in a tier that it named, or is pinned."""
     return any_of(
-        differ(t.device_key(d), w.none), differ(t.host_key(h), w.none), t.pins_device(r, d), t.pins_host(r, h)
+        all_of(p.device, differ(t.device_key(d), w.none)),
+        all_of(p.host, differ(t.host_key(h), w.none)),
+        t.pins_device(r, d),
+        t.pins_host(r, h),
     )
 
 
 def true_reset(w: Vocabulary, p: Parameters, s: State, t: State, d: Term, h: Term, r: Term, j: Term) -> Term:
     used = all_of(p.invalidate, t.table(r, d))
-    return implies(p.answer, no(any_of(_left_over(w, t, d, h, r), keeps_references(w, t, j), used)))
+    publishes = all_of(keeps_references(w, t, j), publishes_into(t, j, p.device, p.host))
+    return implies(p.answer, no(any_of(_left_over(w, p, t, d, h, r), publishes, used)))
 
 
 def false_reset(w: Vocabulary, p: Parameters, s: State, t: State, d: Term, h: Term, r: Term, j: Term) -> Term:
-    publishes = all_of(p.invalidate, t.table(r, d), no(t.outdated(r)))
-    return any_of(p.answer, no(any_of(_left_over(w, t, d, h, r), t.view(j) == w.live, publishes)))
+    publishes = all_of(t.view(j) == w.live, publishes_into(t, j, p.device, p.host))
+    old = all_of(p.invalidate, t.table(r, d), no(t.outdated(r)))
+    return any_of(p.answer, no(any_of(_left_over(w, p, t, d, h, r), publishes, old)))
 
 
 def false_reset_cause(w: Vocabulary, p: Parameters, s: State, t: State) -> Term:
-    return any_of(p.answer, keeps_references(w, t, p.job), t.table(p.survivor, p.block))
+    return any_of(p.answer, keeps_references(w, t, p.job), all_of(p.device, t.table(p.survivor, p.block)))
 
 
 def refused(w: Vocabulary, p: Parameters, s: State, t: State, d: Term, h: Term, r: Term, j: Term) -> Term:

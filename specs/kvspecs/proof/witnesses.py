@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kvmodel.contract import DISCIPLINES, Discipline
 from kvspecs.proof.bounded import SIZES, Bounded, Path
 from kvspecs.proof.logic import Term, all_of, differ, no
-from kvspecs.proof.state import State, awaiting, in_share, in_table, live_store, marked, pending, through
+from kvspecs.proof.state import State, awaiting, in_share, in_table, live_load, live_store, marked, pending, through
 
 TWO_WORKERS: Mapping[str, int] = {**SIZES, "W": 2}
 
@@ -70,6 +70,21 @@ def _survivor_beside_fresh(b: Bounded, s: State) -> Term:
         return all_of(outdated, fresh, s.computed(r, d), s.computed(q, e))
 
     return b.some("RRDD", found)
+
+
+def _read_in_a_tier_that_is_reset(b: Bounded, s: State) -> Term:
+    def found(j: Term, h: Term, x: Term) -> Term:
+        return all_of(live_load(b.w, s, j), pending(s, j, x), s.job_host(j, h), s.host_key(h) == b.w.none)
+
+    return b.some("JHW", found)
+
+
+def _live_and_overtaken(b: Bounded, s: State) -> Term:
+    def found(j: Term, d: Term, r: Term, x: Term) -> Term:
+        reads = all_of(pending(s, j, x), live_store(b.w, s, j), s.job_device(j, d))
+        return all_of(reads, s.table(r, d), no(s.computed(r, d)))
+
+    return b.some("JDRW", found)
 
 
 def _workers_apart(b: Bounded, s: State) -> Term:
@@ -170,6 +185,17 @@ WITNESSES: tuple[Witness, ...] = (
         "a survivor holds what is outdated while another request holds what is not",
         _survivor_beside_fresh,
         _path("Submit Submit Admit Launch RunCompute HandleOutput Reset Admit Launch RunCompute HandleOutput"),
+    ),
+    Witness(
+        "a live load has yet to read a host block that was reset",
+        _read_in_a_tier_that_is_reset,
+        _path(_IN_FLIGHT, "Reset"),
+    ),
+    Witness(
+        "a live store has yet to read a device block that was reset, and that a table has again",
+        _live_and_overtaken,
+        _path("Submit Submit Admit Launch RunCompute HandleOutput Reset Admit"),
+        ("fencing",),
     ),
     Witness(
         "one worker has reported a store, and another has yet to run it",

@@ -36,7 +36,7 @@ def doubted(whole: frozenset[int], parts: tuple[frozenset[int], ...], n: int, ch
 
 
 @pytest.mark.parametrize("changed", [None, 0, 1])
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("parts", [0, 1, 2])
 def test_a_union_has_the_sum_of_the_sizes(parts: int, changed: int | None) -> None:
     for chosen in product(subsets(), repeat=parts + 1):
         whole, *rest = chosen

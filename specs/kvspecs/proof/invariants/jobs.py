@@ -65,7 +65,8 @@ def views(w: Vocabulary, s: State, j: Term) -> Term:
 
 
 def threshold(w: Vocabulary, s: State, i: Term, j: Term) -> Term:
-    return implies(all_of(s.view(i) == w.forgotten, keeps_references(w, s, j)), i < j)
+    same = iff(s.is_load(i), s.is_load(j))
+    return implies(all_of(same, s.view(i) == w.forgotten, keeps_references(w, s, j)), i < j)
 
 
 def pairs_from_host(w: Vocabulary, s: State, j: Term, h: Term) -> Term:
@@ -148,7 +149,14 @@ INVARIANTS = (
     Invariant("reported-is-marked", "JW", reported_is_marked, "who reports marks reports by them alone", _AGREE),
     Invariant("work-is-in-table", "JW", work_is_in_table, "a scheduler that forgets hides no copies", _AGREE),
     Invariant("views", "J", views, "what was never launched is a live load; views fit the discipline", _STALE),
-    Invariant("threshold", "JJ", threshold, "every forgotten id is below every other (PR 48102)", _STALE, "fencing"),
+    Invariant(
+        "threshold",
+        "JJ",
+        threshold,
+        "forgotten ids are below others of their direction (PR 48102)",
+        _STALE,
+        "fencing",
+    ),
     Invariant("pairs-from-host", "JH", pairs_from_host, "a job pairs blocks one to one, each under a key", _USE),
     Invariant("pairs-from-device", "JD", pairs_from_device, "and the other way round", _USE),
     Invariant("stream-order", "JJW", stream_order, "copies of one direction run in the order of their ids", _FENCE),

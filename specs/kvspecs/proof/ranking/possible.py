@@ -268,29 +268,42 @@ def in_flight(c: Situation, j: Term) -> Term:
     return all_of(keeps_references(c.w, c.before, j), c.before.sent(j))
 
 
-def _drained(c: Situation, invalidate: Term, r: Term, d: Term, j: Term) -> tuple[Clause, ...]:
-    return (Clause("nothing-in-flight", "J", lambda i: no(in_flight(c, i))),)
+def _drained(c: Situation, device: Term, host: Term, invalidate: Term, r: Term, d: Term, j: Term) -> tuple[Clause, ...]:
+    """Nothing is in flight. A load that is queued is cancelled if the device is reset; otherwise there is none."""
+
+    def queued(i: Term) -> Term:
+        return all_of(in_table(c.w, c.before, i), no(c.before.sent(i)))
+
+    return (
+        holds("names-a-tier", any_of(device, host)),
+        holds("invalidates-both", implies(invalidate, all_of(device, host))),
+        Clause("nothing-in-flight", "J", lambda i: no(in_flight(c, i))),
+        Clause("nothing-queued", "J", lambda i: any_of(device, no(queued(i)))),
+    )
 
 
-def _reset_values(c: Situation, invalidate: Term, r: Term, d: Term, j: Term) -> dict[str, Any]:
+def _answers_true(
+    c: Situation, device: Term, host: Term, invalidate: Term, r: Term, d: Term, j: Term
+) -> tuple[Clause, ...]:
+    """Without survivors: a reset of the host has none, and preempts nobody."""
     s = c.before
 
     def heard(i: Term) -> Term:
         return any_of(s.reported(i, c.choose("unheard", i)), s.lost(i, c.choose("unheard", i)))
 
-    return {
+    values = {
+        "device": device,
+        "host": host,
         "invalidate": invalidate,
-        "keep": False,
+        "keep": no(device),
         "job": j,
         "survivor": r,
         "block": d,
         "settled": heard,
         "unheard": lambda i: c.choose("unheard", i),
+        "dropped": s.counts.launched,
+        "host_dropped": s.counts.host_launched,
     }
-
-
-def _answers_true(c: Situation, invalidate: Term, r: Term, d: Term, j: Term) -> tuple[Clause, ...]:
-    values = _reset_values(c, invalidate, r, d, j)
     lies = guard_of(c, "Reset", {**values, "answer": False})
     return (
         *guard_of(c, "Reset", {**values, "answer": True}),
@@ -399,7 +412,7 @@ LEMMAS: tuple[Lemma, ...] = (
         _step_is_launched,
         uses=("last step", "last waited for"),
     ),
-    Lemma("the-reset-answers-true", RESETS_SUCCEED, "BRDJ", _drained, _answers_true, uses=("unheard",)),
+    Lemma("the-reset-answers-true", RESETS_SUCCEED, "BBBRDJ", _drained, _answers_true, uses=("unheard",)),
     Lemma("its-job-is-on-its-way", NOBODY_IS_DEFERRED, "RJ", _own_job, _own_job_is_there),
     Lemma("it-goes-on", NOBODY_IS_DEFERRED, "R", _awaits_nothing, _goes_on),
 )

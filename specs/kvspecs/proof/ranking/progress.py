@@ -16,7 +16,7 @@ from kvspecs.proof.ranking.theorems import (
     RESETS_SUCCEED,
     WORKERS_DRAIN,
 )
-from kvspecs.proof.state import computing, in_table, is_full, keeps_references, marked, pending
+from kvspecs.proof.state import computing, in_table, is_full, keeps_references, marked, pending, publishes_into
 
 DRAIN = ("RunCompute", "RunStore", "RunLoad", "HandleOutput", "ReportUnowed", *REPORTS_ARRIVE.actions)
 """What happens in a drain: copies run and are reported, and nothing else is launched."""
@@ -171,7 +171,8 @@ def _nothing_takes_off(c: Situation, j: Term) -> tuple[Clause, ...]:
 
 
 def _nothing_stays_live(c: Situation, j: Term) -> tuple[Clause, ...]:
-    return (holds("nothing-stays-live", no(c.then.view(j) == c.w.live)),)
+    dropped = publishes_into(c.then, j, c.p.device, c.p.host)
+    return (holds("nothing-stays-live", no(all_of(c.then.view(j) == c.w.live, dropped))),)
 
 
 def _waits_for_no_other(c: Situation, r: Term, j: Term) -> tuple[Clause, ...]:

@@ -92,8 +92,8 @@ class Proof(Provable):
         return self.situation.after or self.situation.before
 
     @property
-    def none(self) -> Term:
-        return self.situation.w.none
+    def w(self) -> Vocabulary:
+        return self.situation.w
 
     def named(self, obligation: Obligation) -> list[Term]:
         """The elements for which a clause is denied."""

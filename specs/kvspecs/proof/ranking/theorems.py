@@ -39,7 +39,8 @@ LOADS_ARE_LAUNCHED = Theorem(
 )
 RESETS_SUCCEED = Theorem(
     "drained-reset-answers-true",
-    "In a drain nothing is in flight at last, and a reset without survivors then answers True, and may not say False.",
+    "In a drain nothing is in flight at last, and a reset without survivors then answers True, and may not say False; "
+    "of the host alone, while no load is queued.",
     (WORKERS_GO_ON, REPORTS_ARRIVE),
     "the jobs in flight; each leaves, by launched-jobs-leave",
     "reset-converges",
