@@ -87,8 +87,9 @@ def test_a_theorem_is_proved_by_its_name(cli) -> None:
 def test_bad_usage_is_one_sentence(cli, arguments: tuple[str, ...], sentence: str) -> None:
     ran = cli("prove", *arguments)
     assert ran.status == 2
-    assert sentence in ran.err
-    assert ran.err.count("\n") == 1
+    told = [line for line in ran.err.splitlines() if "done; prove" not in line]  # a slow machine tells of its progress
+    assert len(told) == 1
+    assert sentence in told[0]
 
 
 def test_only_prove_imports_the_solver() -> None:
