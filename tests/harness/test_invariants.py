@@ -13,7 +13,7 @@ from kvmodel.transfer_job import FORGOTTEN, LOST, REPORTED, Job
 from kvproof.engines.run_of import run_of
 from kvproof.scopes import SCOPES
 from kvproof.search import product
-from kvproof.search.modes import MODES, Variant, variants
+from kvproof.search.modes import MODES, Variant
 from kvproof.search.product import Product, _Reached
 from kvproof.targets.command import Command
 from kvproof.targets.invariants import Broken, Invariants
@@ -220,8 +220,7 @@ def test_what_own_state_answers_must_be_a_state() -> None:
 def test_a_late_report_of_a_forgotten_job_is_no_completion_that_nobody_owed() -> None:
     """The machine knew that the report was lost and has let the job go at the reset; kvoffload, which could not know,
     does so when the report comes after all."""
-    found = variants("s1", SCOPES["s1"], Contract("fencing"), True)
-    variant = next(variant for variant in found if variant.name == "s1+duplicates+losses")
+    variant = MODES["losses"](MODES["duplicates"](Variant("s1", SCOPES["s1"], Contract("fencing"))))
     machine = Machine(variant.contract, variant.scope)
     searched = Product(machine, Ledger(machine.setting), False).search(lambda: False, lambda words: None)
     assert (searched.finished, searched.divergence, searched.states) == (True, None, 2378)

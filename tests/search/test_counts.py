@@ -188,10 +188,9 @@ def test_every_two_of_the_modes_that_are_paired_with_all_are_taken_together_at_b
     discipline: Discipline, name: str
 ) -> None:
     """Twelve modes make 66 pairs, and decoding is part of pressure: 65."""
-    found = {variant.name.partition("+")[2] for variant in variants(name, SCOPES[name], Contract(discipline), True)}
-    among = {f"{one}+{other}" for one, other in combinations(PAIRED_WITH_ALL, 2)}
-    assert len(found & among) == 65
-    assert among - found == {"decode+pressure"}
+    found = [set(variant.name.split("+")) for variant in variants(name, SCOPES[name], Contract(discipline), True)]
+    among = [pair for pair in combinations(PAIRED_WITH_ALL, 2) if not any(set(pair) <= modes for modes in found)]
+    assert among == [("decode", "pressure")]
 
 
 def test_pressure_with_two_resets_on_two_fencing_workers_has_one_request_fill_the_device() -> None:

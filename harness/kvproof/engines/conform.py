@@ -113,7 +113,7 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     composites = len(job.scope.prompts) == 1 and (not job.options.get("modes") or variant.name.endswith("+pressure"))
     kept = ways.read(job.discipline, job.scope_name) if _is_named(job) and not job.options.get("modes") else None
     met: set[Label] | None = None if kept is None else set()
-    product = Product(machine, cast(Searchable, target), composites, _known(job), met)
+    product = Product(machine, cast(Searchable, target), composites, _known(job), met, bool(job.options.get("modes")))
     try:
         searched = product.search(cut, lambda text: progress(f"{variant.name}: {text}"))
     finally:

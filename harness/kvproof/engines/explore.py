@@ -76,7 +76,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
 
 
 def _explored(job: Job, variant: Variant, progress: Progress, cut: Cut) -> tuple[Explored, dict[str, int]]:
-    graph = Graph(Machine(variant.contract, variant.scope))
+    graph = Graph(Machine(variant.contract, variant.scope), allowance=bool(job.options.get("modes")))
     said = f"{variant.name}: "
     wanted = job.options.get("coverage")
     if not wanted or (wanted == "one prompt" and len(variant.scope.prompts) > 1):

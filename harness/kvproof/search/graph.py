@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kvmodel import ACTIONS, Action, Forbidden, Machine, State
 from kvmodel import actions as act
 from kvmodel.actions import UNFAIR
+from kvproof.search.allowance import covers, left_in, unspent
 from kvproof.search.canonical import canonical
 from kvproof.search.liveness import Edges, Incoming, cannot_reach, components, cyclic_core, incoming_of
 from kvspecs.catalogue import JUDGED, LIVENESS, STEPPING
@@ -47,14 +48,20 @@ class Explored(NamedTuple):
 
 
 class Graph:
-    """All reachable states of a machine up to renaming, numbered in the order of their discovery."""
+    """All reachable states of a machine up to renaming, numbered in the order of their discovery.
 
-    def __init__(self, machine: Machine) -> None:
+    allowance   a state stands for those that differ from it in having less left alone (`kvproof.search.allowance`); all
+                that is fair is the same in them, so that liveness is
+    """
+
+    def __init__(self, machine: Machine, allowance: bool = False) -> None:
         self.machine = machine
         self.setting = machine.setting
         self.states: list[State] = []
         self.number: dict[State, int] = {}
-        """Of each canonical state, and of some under other names."""
+        """Of each canonical state, and of some that it stands for."""
+        self._start = machine.initial() if allowance else None
+        self._alike: dict[State, list[int]] = {}
         self.parent = array("i")
         self.via: list[Action | None] = []
         self.edges = Edges(array("i"), array("i"), array("B"))
@@ -86,9 +93,9 @@ class Graph:
         return Explored(len(self.states), self.transitions, self.depth, finished, violation, self.taken)
 
     def _search(self, cut: Callable[[], bool], progress: Callable[[str], None]) -> tuple[Violation | None, bool]:
-        machine, contract = self.machine, self.setting.contract
-        first = canonical(contract, machine.initial())
-        broken = self._add(first, -1, None)
+        machine = self.machine
+        named, whole, _ = self._found(machine.initial())
+        broken = self._add(named, whole, -1, None)
         if broken is not None:
             return broken, False
         frontier = [0]
@@ -113,11 +120,10 @@ class Graph:
                             return Violation(name, sentence, [*self.path(number), action], []), False
                     target = self.number.get(after)
                     if target is None:
-                        named = canonical(contract, after)
-                        target = self.number.get(named)
+                        named, whole, target = self._found(after)
                         if target is None:
                             target = len(self.states)
-                            broken = self._add(named, number, action)
+                            broken = self._add(named, whole, number, action)
                             if broken is not None:
                                 return broken, False
                             discovered.append(target)
@@ -141,9 +147,23 @@ class Graph:
             self.depth += bool(discovered)
         return None, True
 
-    def _add(self, state: State, parent: int, via: Action | None) -> Violation | None:
+    def _found(self, state: State) -> tuple[State, State, int | None]:
+        """The canonical state; what it would be if nothing had been used up; and the number of what stands for it."""
+        contract, start = self.setting.contract, self._start
+        named = canonical(contract, state)
+        if start is None:
+            return named, named, self.number.get(named)
+        whole = unspent(start, state)
+        whole = named if whole is state else canonical(contract, whole)
+        left = left_in(state)
+        alike = self._alike.get(whole, ())
+        return named, whole, next((other for other in alike if covers(left_in(self.states[other]), left)), None)
+
+    def _add(self, state: State, whole: State, parent: int, via: Action | None) -> Violation | None:
         number = len(self.states)
         self.number[state] = number
+        if self._start is not None:
+            self._alike.setdefault(whole, []).append(number)
         self.states.append(state)
         self.parent.append(parent)
         self.via.append(via)
@@ -195,8 +215,7 @@ class Graph:
                         continue
                     label = _label(action)
                     here.add(label)
-                    after = canonical(self.setting.contract, self.machine.step(self.states[number], action))
-                    if self.number[after] in members:
+                    if self._found(self.machine.step(self.states[number], action))[-1] in members:
                         done.add(label)
                         steps.append(action)
                 possible = here if possible is None else possible & here

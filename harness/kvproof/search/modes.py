@@ -244,6 +244,25 @@ def paired() -> tuple[tuple[str, str], ...]:
     return (*chosen, *LISTED)
 
 
+VAIN = ("duplicates", "forgeries", "double-frees")
+"""Faults that change nothing, so that states that differ in how many of them are left are searched as one
+(`kvproof.search.allowance`): beside another mode all three cost a few steps at each state, and no more states."""
+
+
+def together() -> tuple[tuple[str, ...], ...]:
+    """Modes that are switched on together, so that between them they have every pair of `paired`: those that do not
+    contain each other in pairs, and each that is paired with vain faults with all of those at once."""
+    beside: dict[str, list[str]] = {}
+    others: list[tuple[str, ...]] = []
+    for one, other in paired():
+        vain = [mode for mode in (one, other) if mode in VAIN]
+        if not vain:
+            others.append((one, other))
+        elif len(vain) == 1:
+            beside.setdefault(one if other == vain[0] else other, []).append(vain[0])
+    return (*[(*faults, mode) for mode, faults in beside.items()], *others)
+
+
 def turns(contract: Contract) -> list[Contract]:
     """The contracts whose modes take turns in runs that sample: eight of the 64 combinations, which have every pair of
     values of two modes; the first four have 54 of the 60 pairs."""
@@ -282,7 +301,8 @@ def with_modes(name: str, scope: Scope, contract: Contract) -> Variant:
 
 
 def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[Variant]:
-    """The base with each mode alone, or with pairs of modes; without those that do not go with the base's own modes."""
+    """The base with each mode alone, or with modes in pairs and those alone that are in no pair with a vain fault;
+    without those that do not go with the base's own modes."""
     base = Variant(name, scope, contract)
     return [variant for variant in _variants(base, pairs) if _goes_together(variant)]
 
@@ -290,7 +310,9 @@ def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[V
 def _variants(base: Variant, pairs: bool) -> list[Variant]:
     if not pairs:
         return [_varied(_lighter_alone(base, mode), (mode,)) for mode in MODES]
-    return [_varied(_lighter(base, pair), pair) for pair in paired()]
+    contained = {mode for modes in together() if set(VAIN) & set(modes) for mode in modes}
+    alone = [_varied(_lighter_alone(base, mode), (mode,)) for mode in MODES if mode not in contained]
+    return alone + [_varied(_lighter(base, modes), modes) for modes in together()]
 
 
 def _goes_together(variant: Variant) -> bool:
@@ -327,7 +349,7 @@ def _lighter_alone(base: Variant, mode: str) -> Variant:
     return _without_resets(base) if mode == "pressure" else base
 
 
-def _lighter(base: Variant, pair: tuple[str, str]) -> Variant:
+def _lighter(base: Variant, pair: tuple[str, ...]) -> Variant:
     """Under fencing with several workers the states of some pairs are too many for a night: those are taken without
     client preemptions and aborts where two resets are on, and without resets where pressure is on and the other mode
     is not about them; pressure with two resets is taken where one request fills the device. With one worker they are

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import NamedTuple, Protocol
 
 from kvmodel import ACTIONS, Action, Machine, State
+from kvproof.search.allowance import left_in, unspent
 from kvproof.search.canonical import canonical_with
 from kvproof.search.nodes import Nodes
 from kvproof.search.phases import Label, pairs_of
@@ -86,6 +87,7 @@ class Product:
     asked       pairs at which the invariants of the proofs were asked (count); passed_over: pairs at which they were
                 not, because from ASKED_AT_FIRST on they are asked of a sample
     known       says of a divergence that it is known: the search goes on past it, and keeps the first in `passed_by`
+    allowance   a pair stands for those that differ from it in having less left alone (`kvproof.search.allowance`)
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Product:
         composites: bool,
         known: Callable[[Divergence], bool] = lambda divergence: False,
         phases: set[Label] | None = None,
+        allowance: bool = False,
     ) -> None:
         self.machine = machine
         self.target = target
@@ -103,6 +106,7 @@ class Product:
         self._abstracting = target if isinstance(target, Abstracting) else None
         self.known = known
         self.phases = phases
+        self._start = machine.initial() if allowance else None
         self.passed_by: tuple[tuple[Command, ...], Divergence] | None = None
         self.pairs = 0
         self.parent = array("i")
@@ -281,8 +285,11 @@ class Product:
 
     def _add(self, reached: _Reached, parent: int, command: Command | None) -> bool:
         """A node, unless it is known. True: it is new."""
-        canonical, renaming = canonical_with(self.machine.setting.contract, reached.state)
-        if not self._nodes.add(canonical, self.target.control(renaming)):
+        state, start = reached.state, self._start
+        standing = state if start is None else unspent(start, state)
+        canonical, renaming = canonical_with(self.machine.setting.contract, standing)
+        left = () if start is None else left_in(state)
+        if not self._nodes.add(canonical, self.target.control(renaming), left):
             return False
         self._open.append(_Open(self.pairs, reached.state, reached.snapshot, reached.own))
         self.pairs += 1
