@@ -166,9 +166,9 @@ def answered(discipline: Discipline, name: str, seed: int) -> Shrunk:
 
     whole = performed(wide.contract, open_at, wide.scope, commands, lambda: False)
     began = time.process_time()
-    small = Shrinking(wide.contract, open_at, whole, lambda: False).smallest().attempt
+    small = Shrinking(open_at, whole, lambda: False).smallest().attempt
     seconds = time.process_time() - began
-    again = Shrinking(wide.contract, open_at, small, lambda: False).smallest().attempt
+    again = Shrinking(open_at, small, lambda: False).smallest().attempt
     violations = {same(run.divergence) for run in (whole.run, small.run) if run.divergence is not None}
     return Shrunk(
         whole.run.done, len(small.plan.commands), len(found.commands), violations == {wanted}, again.plan == small.plan,

@@ -71,7 +71,7 @@ def at(target: type[Ledger]) -> Callable[[Machine], Callable[[], Target]]:
 
 
 def shrunk(target: type[Ledger], commands: Sequence[Command], cut: Callable[[], bool] = lambda: False) -> Smallest:
-    return Shrinking(PINNING, at(target), found(target, commands), cut).smallest()
+    return Shrinking(at(target), found(target, commands), cut).smallest()
 
 
 def test_only_what_is_needed_is_left_of_commands_and_scope() -> None:
@@ -97,9 +97,18 @@ def test_what_two_workers_are_needed_for_keeps_them_and_has_their_completions_in
     assert attempt.plan.scope.workers == 2
 
 
+def test_modes_that_are_not_needed_go_unless_the_engine_has_no_others() -> None:
+    deep = Contract("pinning", depth=2, store_mode="lazy")
+    whole = performed(deep, at(Forgetful), WIDE, SERVED, lambda: False)
+    assert Shrinking(at(Forgetful), whole, lambda: False).smallest().attempt.plan.contract == PINNING
+    kept = Shrinking(at(Forgetful), whole, lambda: False, has_other_modes=False).smallest()
+    assert kept.attempt.plan.contract == deep
+    assert len(kept.attempt.plan.commands) == 4
+
+
 def test_what_is_shrunk_stays_as_it_is() -> None:
     once = shrunk(Forgetful, SERVED).attempt
-    again = Shrinking(PINNING, at(Forgetful), once, lambda: False).smallest()
+    again = Shrinking(at(Forgetful), once, lambda: False).smallest()
     assert again.attempt.plan == once.plan
 
 
@@ -138,7 +147,7 @@ def test_another_violation_on_the_way_is_not_taken_for_it() -> None:
 
 def test_progress_is_told() -> None:
     told: list[str] = []
-    Shrinking(PINNING, at(Forgetful), found(Forgetful, SERVED), lambda: False, told.append).smallest()
+    Shrinking(at(Forgetful), found(Forgetful, SERVED), lambda: False, told.append).smallest()
     assert told[0] == "8 commands left, 1 runs"
     assert told[-1].startswith("looking for fewer than 4: ")
 

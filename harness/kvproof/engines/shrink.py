@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kvmodel import Machine, State
 from kvproof.engines.run_of import Open, RunOf, failure_of, run_of
@@ -11,10 +11,11 @@ from kvproof.failure import Minimal, fingerprint
 from kvproof.job import Cut, Job, Progress, reading_of
 from kvproof.obligations.runs import is_watched
 from kvproof.scopes import name_of
-from kvproof.search.modes import Variant
-from kvproof.shrinking.attempt import Attempt, OpenAt, attempted, performed
-from kvproof.shrinking.smallest import Shrinking
+from kvproof.search.modes import Variant, with_modes
+from kvproof.shrinking.attempt import Attempt, OpenAt
+from kvproof.shrinking.smallest import FOLLOWED, WATCHED, Manner, Shrinking
 from kvproof.targets.command import Command
+from kvproof.targets.declared import declared_contract
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.guarded import started
 from kvproof.targets.open_for import not_taken, opener
@@ -87,40 +88,50 @@ def shrunk_with_scope(
     cut: Callable[[], bool],
     told: Progress,
 ) -> Shrunk:
-    """The same violation in fewer commands at a smaller scope. What is held to no machine, hangs, or needs commands
-    that nobody would give, stays at its scope: it is only made shorter."""
+    """The same violation in fewer commands at a smaller scope, in fewer modes. What hangs, or needs commands that
+    nobody would give, stays at its scope: it is only made shorter."""
     machine = Machine(variant.contract, variant.scope)
     open_target = open_at(machine)
-    whole = "Hang" in divergence.cause or _is_watched(open_target)
-    found = None if whole else _as_given(variant, open_at, commands, divergence, cut)
+    opened = _class_of(open_target)
+    manner = WATCHED if is_watched(opened) else FOLLOWED
+    whole = "Hang" in divergence.cause
+    found = None if whole else _as_given(variant, open_at, commands, divergence, cut, manner)
     if found is None:
         shorter, run, minimal = shrunk(machine, open_target, commands, divergence, cut)
         if not whole and run.divergence is not None:
-            found = _as_given(variant, open_at, shorter, divergence, cut)
+            found = _as_given(variant, open_at, shorter, divergence, cut, manner)
         if found is None:
             return Shrunk(variant, shorter, run, minimal)
-    smallest = Shrinking(variant.contract, open_at, found, cut, told).smallest()
+    has_other_modes = declared_contract(opened) is None
+    smallest = Shrinking(open_at, found, cut, told, manner, has_other_modes).smallest()
     plan, run = smallest.attempt
-    name = variant.name if plan.scope == variant.scope else name_of(plan.scope)
-    return Shrunk(Variant(name, plan.scope, variant.contract), plan.commands, run, smallest.minimal)
+    if (plan.scope, plan.contract) != (variant.scope, variant.contract):
+        variant = with_modes(name_of(plan.scope), plan.scope, plan.contract)
+    return Shrunk(variant, plan.commands, run, smallest.minimal)
 
 
 def _as_given(
-    variant: Variant, open_at: OpenAt, commands: Sequence[Command], divergence: Divergence, cut: Callable[[], bool]
+    variant: Variant,
+    open_at: OpenAt,
+    commands: Sequence[Command],
+    divergence: Divergence,
+    cut: Callable[[], bool],
+    manner: Manner,
 ) -> Attempt | None:
     """The same violation by those of the commands that clients and environments may give, if it is one."""
-    found = performed(variant.contract, open_at, variant.scope, commands, cut)
-    found = attempted(variant.contract, open_at, found.plan, cut)
+    found = manner.performed(variant.contract, open_at, variant.scope, commands, cut)
+    found = manner.attempted(open_at, found.plan, cut)
     again = found.run.divergence
     return found if again is not None and _same(again) == _same(divergence) else None
 
 
-def _is_watched(open_target: Open) -> bool:
+def _class_of(open_target: Open) -> type[Any]:
+    """The class of what is opened; NoneType if it cannot be."""
     target = started(open_target)
     if isinstance(target, Crashed):
-        return False
+        return type(None)
     target.close()
-    return is_watched(target)
+    return type(target)
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:

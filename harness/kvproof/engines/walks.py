@@ -1,18 +1,16 @@
 """fuzz for watched targets: random walks until the planned count of commands; what fails is shrunk."""
 
 import time
-from collections.abc import Callable
 
 from kvmodel import Contract, Machine
 from kvproof.engines.run_of import failure_of
-from kvproof.engines.shrink import shrunk
+from kvproof.engines.shrink import shrunk_with_scope
 from kvproof.failure import Failure, fingerprint
 from kvproof.job import Cut, Job, Progress, reading_of
 from kvproof.obligations.walk import Walk, walk
 from kvproof.search.modes import with_modes
 from kvproof.targets.open_for import opener
 from kvproof.targets.registry import load
-from kvproof.targets.target import Target
 from kvproof.verdict import Result, Verdict
 
 COMMANDS = 20_000
@@ -48,7 +46,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         identifier = fingerprint(divergence.property, job.target, divergence.cause)
         if seen is not None and identifier in known:
             continue
-        failure = _failure(job, contract, open_target, found, cut)
+        failure = _failure(job, contract, found, cut, progress)
         if identifier not in known:
             counts = {"commands": performed, "planned_commands": planned}
             return job.result(Verdict.REFUTED, time.monotonic() - started, failure=failure, counts=counts)
@@ -59,11 +57,20 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     return job.result(verdict, time.monotonic() - started, detail=detail, failure=seen, counts=counts)
 
 
-def _failure(job: Job, contract: Contract, open_target: Callable[[], Target], found: Walk, cut: Cut) -> Failure:
+def _failure(job: Job, contract: Contract, found: Walk, cut: Cut, progress: Progress) -> Failure:
+    """What a walk has broken, made small."""
     assert found.divergence is not None
-    machine = Machine(contract, job.scope)
-    shorter, run, minimal = shrunk(machine, open_target, found.commands, found.divergence, cut)
-    remark = "" if run.divergence is not None else "(It did not occur when the same commands were run again.)"
-    variant = with_modes(job.scope_name, job.scope, contract)
-    divergence = run.divergence or found.divergence
-    return failure_of(variant, job.target, job.engine, job.device, shorter, divergence, run.notes, minimal, remark)
+    small = shrunk_with_scope(
+        with_modes(job.scope_name, job.scope, contract),
+        lambda machine: opener(job.target, job.device, machine, reading_of(job)),
+        found.commands,
+        found.divergence,
+        cut,
+        progress,
+    )
+    remark = "" if small.run.divergence is not None else "(It did not occur when the same commands were run again.)"
+    divergence = small.run.divergence or found.divergence
+    return failure_of(
+        small.variant, job.target, job.engine, job.device, small.commands, divergence, small.run.notes, small.minimal,
+        remark,
+    )  # fmt: skip

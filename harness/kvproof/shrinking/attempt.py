@@ -5,7 +5,7 @@ known by who made them and not by their ids, and what nobody could give at that 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -34,8 +34,9 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Commands at a scope. made: the jobs that each of them made when they were performed last."""
+    """Commands at a scope, in some modes. made: the jobs that each of them made when they were performed last."""
 
+    contract: Contract
     scope: Scope
     commands: tuple[Command, ...]
     made: tuple[tuple[Made, ...], ...]
@@ -48,13 +49,13 @@ class Attempt(NamedTuple):
     run: RunOf
 
 
-def attempted(contract: Contract, open_at: OpenAt, plan: Plan, cut: Callable[[], bool]) -> Attempt:
-    """Perform a plan on a fresh target."""
-    machine = Machine(contract, plan.scope)
+def attempted(open_at: OpenAt, plan: Plan, cut: Callable[[], bool]) -> Attempt:
+    """Perform a plan on a fresh target. Raises BadScope if its modes and its scope exclude each other."""
+    machine = Machine(plan.contract, plan.scope)
     adapting = _Adapting(machine, plan)
     run = run_of(machine, open_at(machine), adapting, cut, told=adapting.reached)
     commands = tuple(adapting.performed[: run.done])
-    return Attempt(Plan(plan.scope, commands, tuple(adapting.made[: run.done])), run)
+    return Attempt(replace(plan, commands=commands, made=tuple(adapting.made[: run.done])), run)
 
 
 class _Adapting:
@@ -119,10 +120,10 @@ def _made_since(before: State, after: State) -> tuple[Made, ...]:
 def performed(
     contract: Contract, open_at: OpenAt, scope: Scope, commands: Sequence[Command], cut: Callable[[], bool]
 ) -> Attempt:
-    """Perform just these commands on a fresh target."""
+    """Perform just these commands on a fresh target, and see which jobs each of them makes."""
     machine = Machine(contract, scope)
     states = [machine.initial()]
     run = run_of(machine, open_at(machine), commands, cut, told=states.append)
     made = [_made_since(before, after) for before, after in pairwise(states)]
     made = [*made, *[()] * run.done][: run.done]
-    return Attempt(Plan(scope, tuple(commands[: run.done]), tuple(made)), run)
+    return Attempt(Plan(contract, scope, tuple(commands[: run.done]), tuple(made)), run)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from kvmodel import Contract
 from kvmodel.scope import Scope
 from kvproof.shrinking.attempt import Made, Plan
 from kvproof.targets.command import VERBS, Command, tiers_of
@@ -88,6 +89,23 @@ def _sequences(scope: Scope) -> dict[str, tuple[str, ...]]:
     return {"prompts": scope.prompts} | ({"decoded": scope.decoded} if scope.decoded else {})
 
 
+def modes(plan: Plan) -> Generator[Plan, Plan | None, None]:
+    """Without a mode that is not the default: all of them at once, then one by one."""
+    plain = plainest(plan.contract)
+    found = [field for field in Contract._fields if getattr(plan.contract, field) != getattr(plain, field)]
+    if len(found) > 1 and (yield replace(plan, contract=plain)) is not None:
+        return
+    for field in found:
+        contract = plan.contract._replace(**{field: getattr(plain, field)})
+        taken = yield replace(plan, contract=contract)
+        plan = taken or plan
+
+
+def plainest(contract: Contract) -> Contract:
+    """The same discipline, and what the engine promises to survive, in the default modes."""
+    return Contract(contract.discipline, environment=contract.environment)
+
+
 def allowances(plan: Plan) -> Generator[Plan, Plan | None, None]:
     """With no more resets and faults allowed than there are, and nothing allowed that does not occur: all of that at
     once, then one by one."""
@@ -114,7 +132,8 @@ def single_calls(plan: Plan) -> Generator[Plan, Plan | None, None]:
                 break
             made = tuple(job for jobs in plan.made[start:end] for job in jobs)
             shorter = (*commands[:start], whole, *commands[end:])
-            if (yield Plan(plan.scope, shorter, (*plan.made[:start], made, *plan.made[end:]))) is not None:
+            whole_made = (*plan.made[:start], made, *plan.made[end:])
+            if (yield replace(plan, commands=shorter, made=whole_made)) is not None:
                 return
 
 
@@ -134,7 +153,7 @@ def rank(command: Command) -> tuple[int, str, tuple[str, ...]]:
 
 
 CHANGES: tuple[Change, ...] = (
-    requests, workers, pieces, allowances, symbols, sizes, single_calls, completions,
+    requests, workers, pieces, modes, allowances, symbols, sizes, single_calls, completions,
 )  # fmt: skip
 
 
@@ -145,7 +164,11 @@ def replace_scope(plan: Plan, **fields: Any) -> Plan:
 
 
 def _only(plan: Plan, positions: list[int]) -> Plan:
-    return Plan(plan.scope, tuple(plan.commands[p] for p in positions), tuple(plan.made[p] for p in positions))
+    return replace(
+        plan,
+        commands=tuple(plan.commands[p] for p in positions),
+        made=tuple(plan.made[p] for p in positions),
+    )
 
 
 def _without(parameter: str, number: int, plan: Plan) -> Plan:
@@ -165,7 +188,7 @@ def _without(parameter: str, number: int, plan: Plan) -> Plan:
         if parameter == "request":
             jobs = tuple(job._replace(request=job.request - (job.request > number)) for job in jobs)
         made.append(jobs)
-    return Plan(plan.scope, tuple(commands), tuple(made))
+    return replace(plan, commands=tuple(commands), made=tuple(made))
 
 
 _COUNTED = {

@@ -1,23 +1,44 @@
 """Shrinking: changes are tried until none makes the plan smaller, then everything shorter is looked at."""
 
-from collections.abc import Callable
-from typing import NamedTuple, cast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvmodel import Contract, Machine
 from kvmodel.errors import BadScope
-from kvmodel.scope import Scope, validated
+from kvmodel.scope import Scope
 from kvproof.child import survived
 from kvproof.failure import Minimal
-from kvproof.search.product import Product, Searchable, Searched
-from kvproof.shrinking.attempt import Attempt, OpenAt, Plan, attempted, performed
-from kvproof.shrinking.changes import CHANGES, Change, rank
+from kvproof.shrinking import attempt, watched
+from kvproof.shrinking.attempt import Attempt, OpenAt, Plan
+from kvproof.shrinking.changes import CHANGES, Change, plainest, rank
+from kvproof.shrinking.looking import Looked, Where, in_sequences, in_the_product
+from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
-from kvproof.targets.guarded import started
-from kvproof.targets.outcome import Crashed
-from kvproof.targets.target import Offering, Snapshotting
 
-EDGES = 12_000
-"""Commands that the search for something shorter takes at most (count), so that it ends after seconds."""
+
+@dataclass(frozen=True)
+class Manner:
+    """How a kind of target is given commands.
+
+    performed  just these commands; attempted: a plan, with what of it still makes sense
+    look       at everything shorter
+    """
+
+    performed: Callable[[Contract, OpenAt, Scope, Sequence[Command], Callable[[], bool]], Attempt]
+    attempted: Callable[[OpenAt, Plan, Callable[[], bool]], Attempt]
+    look: Callable[[OpenAt, Where, Callable[[], bool], Callable[[str], None]], Looked | None]
+
+
+FOLLOWED = Manner(attempt.performed, attempt.attempted, in_the_product)
+"""Beside the machine."""
+
+WATCHED = Manner(watched.performed, watched.attempted, in_sequences)
+"""Held to its obligations, and to no machine."""
+
+
+ELSEWHERE = 0.25
+"""How far it is looked where the violation was not seen, beside where it was."""
 
 
 class Smallest(NamedTuple):
@@ -32,25 +53,29 @@ class Shrinking:
 
     wanted  what it is: another property, or another cause, is another violation
     cut     whether to stop with what there is; told hears how far it is, in a few words
+    has_other_modes  whether it may be the engine's in plainer modes too, rather than only in those where it was found
     """
 
     def __init__(
         self,
-        contract: Contract,
         open_at: OpenAt,
         found: Attempt,
         cut: Callable[[], bool],
         told: Callable[[str], None] = lambda words: None,
+        manner: Manner = FOLLOWED,
+        has_other_modes: bool = True,
     ) -> None:
         assert found.run.divergence is not None
-        self.contract = contract
         self.open_at = open_at
         self.best = found
-        self.found = found.plan.scope
+        self.found = found.plan
         self.wanted = same(found.run.divergence)
         self.cut = cut
         self.told = told
+        self.manner = manner
+        self.has_other_modes = has_other_modes
         self.tried: set[Plan] = set()
+        self.looked: dict[tuple[Contract, Scope], Minimal] = {}
 
     def smallest(self) -> Smallest:
         """Try every change, and what a search finds, until nothing makes it smaller, or until `cut`."""
@@ -59,23 +84,39 @@ class Shrinking:
             for change in CHANGES:
                 while self._tries(change):
                     pass
+            for elsewhere in self._elsewhere():
+                if self.best is before:
+                    self._looks(*elsewhere)
             if self.best is before:
-                self._searched(self._roomier())
-            if self.best is before:
-                minimal = self._searched(self.best.plan.scope)
+                minimal = self._looks(self.best.plan.contract, self.best.plan.scope)
                 if self.best is before or self.cut():
                     return Smallest(self.best, minimal)
             if self.cut():
                 return Smallest(self.best, "shrunk")
 
-    def _roomier(self) -> Scope:
-        """The scope of the best plan, with what clients could do where the violation was found: a shorter way may need
-        an abort that the way so far does not."""
-        return self.best.plan.scope._replace(
-            aborts=self.found.aborts,
-            preempts=self.found.preempts,
-            resets=max(self.best.plan.scope.resets, min(self.found.resets, 1)),
+    def _elsewhere(self) -> Iterator[tuple[Contract, Scope, float]]:
+        """Where else to look, and with how much effort, in the plainest modes and in those of the best plan: with fewer
+        requests, each as long as where the violation was found, but for what is beyond two symbols, and every reset
+        that there was; and with what clients could do there. A shorter way may need a second block in the place of a
+        second request, or an abort."""
+        best, found = self.best.plan, self.found.scope
+        roomier = best.scope._replace(
+            aborts=found.aborts, preempts=found.preempts, resets=max(best.scope.resets, min(found.resets, 1))
         )
+        longer = roomier._replace(
+            device_blocks=found.device_blocks,
+            host_blocks=found.host_blocks,
+            decode=min(found.decode, 1),
+            meanings=found.meanings,
+            survivors=found.survivors,
+            tiers=found.tiers,
+        )
+        prompts = tuple([prompt[:2] for prompt in found.prompts])
+        fewer = [longer._replace(prompts=prompts[:number]) for number in range(1, len(best.scope.prompts))]
+        for contract in dict.fromkeys([plainest(best.contract), best.contract]):
+            for scope in [*fewer, roomier]:
+                if self._there_is(contract, scope):
+                    yield contract, scope, 1 if (contract, scope) == (best.contract, roomier) else ELSEWHERE
 
     def _tries(self, change: Change) -> bool:
         """Whether one of the change's plans was taken."""
@@ -94,57 +135,52 @@ class Shrinking:
         if plan in self.tried:
             return False
         self.tried.add(plan)
-        try:
-            validated(plan.scope)
-        except BadScope:
+        if not self._there_is(plan.contract, plan.scope):
             return False
         self.told(f"{len(self.best.plan.commands):,} commands left, {len(self.tried):,} runs")
-        attempt = survived(lambda: attempted(self.contract, self.open_at, plan, self.cut))
-        divergence = None if attempt is None else attempt.run.divergence
+        tried = survived(lambda: self.manner.attempted(self.open_at, plan, self.cut))
+        divergence = None if tried is None else tried.run.divergence
         if (
-            attempt is None
+            tried is None
             or divergence is None
             or same(divergence) != self.wanted
-            or not size(attempt.plan) < size(self.best.plan)
+            or not size(tried.plan) < size(self.best.plan)
         ):
             return False
-        self.best = attempt
+        self.best = tried
         return True
 
-    def _searched(self, scope: Scope) -> Minimal:
-        """Look at every shorter sequence at a scope, if the target's state can be copied out, and at EDGES commands at
-        most."""
-        length = len(self.best.plan.commands)
-        searched = survived(lambda: self._search(scope, length))
-        if searched is None:
-            return "shrunk"
-        found, complete = searched
-        if found.divergence is not None and same(found.divergence) == self.wanted:
-            complete = len(found.commands) >= length
-            if not complete:
-                again = survived(lambda: performed(self.contract, self.open_at, scope, found.commands, self.cut))
-                if again is not None:
-                    self._takes(again.plan)
-        return "shortest" if complete else "shrunk"
-
-    def _search(self, scope: Scope, length: int) -> tuple[Searched, bool] | None:
-        """What was found, and whether everything shorter than `length` was looked at. None: it cannot be searched."""
-        machine = Machine(self.contract, scope)
-        target = started(self.open_at(machine))
-        if isinstance(target, Crashed):
-            return None
+    def _there_is(self, contract: Contract, scope: Scope) -> bool:
+        """Whether the engine has these modes, and they and the scope do not exclude each other."""
+        if contract != self.found.contract and not self.has_other_modes:
+            return False
         try:
-            if not (isinstance(target, Snapshotting) and isinstance(target, Offering)):
-                return None
-            product = Product(machine, cast(Searchable, target), True, lambda found: same(found) != self.wanted)
+            Machine(contract, scope)
+        except BadScope:
+            return False
+        return True
 
-            def enough() -> bool:
-                return self.cut() or product.edges > EDGES or product.depth >= length
-
-            found = product.search(enough, lambda words: self.told(f"looking for fewer than {length}: {words}"))
-            return found, found.finished or (product.depth >= length and not self.cut())
-        finally:
-            target.close()
+    def _looks(self, contract: Contract, scope: Scope, effort: float = 1) -> Minimal:
+        """Look at every shorter sequence in these modes at a scope, as far as that can be done in some seconds. Where
+        nothing was seen before, there is nothing now that what is looked for is shorter."""
+        seen = self.looked.get((contract, scope))
+        if seen == "shortest" or (seen is not None and effort < 1):
+            return seen
+        length = len(self.best.plan.commands)
+        where = Where(contract, scope, length, lambda found: same(found) == self.wanted, effort)
+        looked = survived(
+            lambda: self.manner.look(
+                self.open_at, where, self.cut, lambda words: self.told(f"looking for fewer than {length}: {words}")
+            )
+        )
+        if looked is not None and looked.commands:
+            again = survived(lambda: self.manner.performed(contract, self.open_at, scope, looked.commands, self.cut))
+            if again is not None:
+                self._takes(again.plan)
+            return "shrunk"
+        minimal: Minimal = "shortest" if looked is not None and looked.complete else "shrunk"
+        self.looked[contract, scope] = minimal
+        return minimal
 
 
 def same(divergence: Divergence) -> tuple[str, tuple[str, ...]]:
@@ -152,9 +188,11 @@ def same(divergence: Divergence) -> tuple[str, tuple[str, ...]]:
     return divergence.property, divergence.cause
 
 
-def size(plan: Plan) -> tuple[int, int, tuple[object, ...]]:
-    """What is made smaller: first the number of commands, then the scope, then how late completions come."""
-    return len(plan.commands), weight(plan.scope), tuple(map(rank, plan.commands))
+def size(plan: Plan) -> tuple[int, int, int, tuple[object, ...]]:
+    """What is made smaller: first the number of commands, then the modes that are on, then the scope, then how late
+    completions come."""
+    on = sum(mode != plain for mode, plain in zip(plan.contract, plainest(plan.contract), strict=True))
+    return len(plan.commands), on, weight(plan.scope), tuple(map(rank, plan.commands))
 
 
 def weight(scope: Scope) -> int:
