@@ -2,6 +2,7 @@
 #   make check      hold kvoffload against the reference machine, every engine, one screen
 #   make test       the tests, but for those that are part of make docs and make bugs (markers pages and bank)
 #   make docs       the documentation as a site, in build/site; fails on a broken link, or if a page shows what does not happen
+#   make watch      tests of kvoffload alone once more, each engine recorded, its log explained line by line
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
 #   make prove      prove the contract for all sizes, all of it afresh
 #   make prove-all  the same with five seeds, and with one invariant more; hold the proofs' specification against the
@@ -56,7 +57,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NOT_INSTALLED = { echo "make $(or $(MAKECMDGOALS),check): $(@D) was not set up, since pip could not install what is \
     pinned (above); is a package index within reach? PIP_ARGS=\"--index-url URL\" names another" >&2; exit 2; }
 
-.PHONY: check prove prove-all test docs bugs bugs-all bugs-compare mutants recount gpu vllm check-all setup lint types contracts clean
+.PHONY: check prove prove-all test watch docs bugs bugs-all bugs-compare mutants recount gpu vllm check-all setup lint types contracts clean
 
 check: $(STAMP)
 	@$(BIN)/kvproof check $(ARGS)
@@ -73,6 +74,12 @@ prove-all: $(STAMP)
 
 test: $(STAMP)
 	@$(TESTS) -m "not pages and not bank" $(ARGS)
+
+# Those whose engines do little each: two modules that drive at random, for minutes, are left out.
+WATCHED := $(addprefix tests/impl/test_, $(addsuffix .py, engine requests reset stores marks second_tier deadlines \
+    asynchronous_scheduling failing_copies refusals connector_outputs cache_events))
+watch: $(STAMP)
+	@$(BIN)/python -m pytest -q -p kvproof.pytest_plugin --kvproof-watch $(WATCHED) $(ARGS)
 
 # Not --quiet: strict counts the warnings that are shown. The theme's own notice, of its successor, is not about our pages.
 docs: $(STAMP)

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from tests.docs.blocks import CONSOLE, SCRIPTS, blocks, typed
+from tests.docs.not_run import is_of_make
 from tests.docs.typing_page import ELLIPSIS, Desk
 
 
@@ -21,7 +22,7 @@ def _typed_again(text: str, desk: Desk) -> str:
     written: list[str] = []
     done = 0
     for block in blocks(text):
-        if block.kind not in CONSOLE + SCRIPTS or block.reason:
+        if block.kind not in CONSOLE + SCRIPTS or block.reason or is_of_make(block):
             continue
         ran = [(command, printed, desk.type(command, block.kind in SCRIPTS)) for command, printed in typed(block)]
         if block.kind in SCRIPTS:

@@ -73,5 +73,7 @@ def typed(block: Block) -> list[Typed]:
 
 
 def pages(root: Path) -> list[Path]:
-    """Every page of the documentation, and the README."""
-    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    """Every page of the documentation, and every other that shows commands: the README, what contributors read."""
+    beside = [root / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+    folders = (root / "docs", root / "bench", root / "tests")
+    return [*beside, *(page for folder in folders for page in sorted(folder.rglob("*.md")))]

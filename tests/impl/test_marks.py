@@ -249,7 +249,7 @@ def test_a_launch_of_a_load_without_compute_is_reported(serving: Make, disciplin
     s.runtime.poll()
     s.engine.preempt(1)
     assert s.engine.device_pool.cache.blocks != {}
-    s.engine.device_pool.cache.clear()  # as if others had evicted it
+    assert s.engine.reset("evict", "preempt", "device") is True
     plan = s.runtime.schedule().plan
     assert (plan.step, plan.loads) == (None, (1,))
     s.run(Stream.LOAD)

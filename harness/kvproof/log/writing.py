@@ -10,6 +10,9 @@ from kvmodel.contract import Contract
 from kvproof.log.entry import JSON, SCHEMA
 from kvproof.log.lines import MAX_LINE, MAX_LINES
 
+encoded = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+"""A line as text. Recorders make their records anew for each line: no record is in itself."""
+
 CLOSED, FULL, STOPPED = "closed", "full", "stopped"
 """Why a log ends: whoever recorded is done; it has as many lines as are read; the recorder could not go on."""
 
@@ -71,7 +74,7 @@ class LogFile:
 
 
 def _text(line: JSON) -> str:
-    text = json.dumps(line, separators=(",", ":"))
+    text = encoded(line)
     if len(text) < MAX_LINE:
         return text + "\n"
-    return json.dumps({name: value for name, value in line.items() if name != "seen"}, separators=(",", ":")) + "\n"
+    return encoded({name: value for name, value in line.items() if name != "seen"}) + "\n"

@@ -43,6 +43,9 @@ SMALL = 512
 OF_REQUEST = ("abort", "preempt", "release_lookup", "wake", "finish", "stop")
 """Calls with a request, and nothing in their answer."""
 
+WITH_PLANS = ("schedule", "launch")
+"""Calls that answer with what was launched, if anything was."""
+
 WITH_COLLECTIONS = ("submit", "report", "report_mark")
 """Calls whose arguments the caller may change later."""
 
@@ -133,19 +136,24 @@ class Recorder(Noting):
         self._workers = engine.config.workers
 
     def __call__(self, engine: Engine, call: Call) -> None:
-        """Note a call that is over."""
+        """Note a call that is over. This is in the engine's step: no more is done here than what would be too late."""
         if self.stopped is not None:
             return
+        method, arguments, answer, error = call
         self._calls += 1
-        looks = _looks(engine, free=self._look_every == 1) if not self._calls % self._look_every else None
-        plan = call.answer if call.method == "launch" else getattr(call.answer, "plan", None)
-        waiting = tuple([engine.jobs[copy.job].request for copy in plan.stores]) if plan is not None else ()
+        looks = None if self._calls % self._look_every else _looks(engine, free=self._look_every == 1)
+        waiting: tuple[RequestId | None, ...] = ()
         live = True
-        if call.error is not None and call.arguments:
-            request = engine.requests.get(call.arguments[0])
-            live = request is not None and request.phase is not Phase.DONE
-        if call.method in WITH_COLLECTIONS:
-            call = call._replace(arguments=tuple([_kept(argument) for argument in call.arguments]))
+        if error is not None:
+            if arguments:
+                request = engine.requests.get(arguments[0])
+                live = request is not None and request.phase is not Phase.DONE
+        elif method in WITH_PLANS:
+            plan = answer if method == "launch" else answer.plan
+            if plan is not None:
+                waiting = tuple([engine.jobs[copy.job].request for copy in plan.stores])
+        if method in WITH_COLLECTIONS:
+            call = Call(method, tuple([_kept(argument) for argument in arguments]), answer, error)
         self.note(Noted(call, waiting, live, looks))
 
     # Lines of a call.
@@ -395,7 +403,7 @@ def _seen(looks: Looks) -> JSON:
     seen: JSON = {}
     for tier, (counts, blocks, free) in looks.pools.items():
         seen[f"{tier}_refs"] = {str(block): count for block, count in enumerate(counts) if count}
-        seen[f"{tier}_keys"] = {str(block): _name(key) for key, block in sorted(blocks.items(), key=lambda at: at[1])}
+        seen[f"{tier}_keys"] = {str(block): _name(key) for key, block in blocks.items()}
         if free is not None:
             seen[f"{tier}_free"] = free
     return seen | {"requests": looks.requests, "jobs": looks.jobs}
