@@ -94,6 +94,7 @@ class Lockstep(RuleBasedStateMachine):
         super().__init__()
         self.machine = Machine(self.contract, self.scope)
         self.state = self.machine.initial()
+        self.possible = self.machine.actions(self.state)
         self.commands: list[Command] = []
         self.without = frozenset[str]()
         target = started(lambda: opened(self.target_class, self.machine.setting))
@@ -127,14 +128,15 @@ class Lockstep(RuleBasedStateMachine):
         type(self).fields |= compared_fields(self.target, view)
         self.taken.update(type(action).__name__ for action in explained.actions)
         self.state = explained.state
-        difference = differing_offers(self.machine, self.state, self.target, command)
+        self.possible = self.machine.actions(self.state)
+        difference = differing_offers(self.machine, self.state, self.target, command, self.possible)
         if difference is not None:
             raise self._nonconforming(difference)
 
     def _enabled(self) -> dict[str, list[Command]]:
         """What may be done now, by kind, in the order of `KINDS`."""
         verbs: frozenset[str] | None = getattr(self.target, "verbs", None)
-        commands = [command_of(action) for action in self.machine.actions(self.state)]
+        commands = [command_of(action) for action in self.possible]
         commands += [Command("schedule")]
         commands += [
             Command("report_all", (worker,))

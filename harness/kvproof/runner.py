@@ -15,7 +15,9 @@ from multiprocessing.sharedctypes import RawValue
 from types import FrameType
 from typing import NamedTuple
 
+from kvproof.engines import ENGINES
 from kvproof.job import Job
+from kvproof.targets.registry import is_ours
 from kvproof.verdict import Result, Verdict
 from kvproof.worker import Flag, work
 
@@ -73,12 +75,17 @@ def run_jobs(
     return _Runner(jobs, costs, workers, budget_s, show, grace_s).run()
 
 
-_PRELOADED_FOR_HOST = ["kvproof.targets.kvoffload_soak"]
-"""Imports torch, which takes a second of processor time: once in the server, rather than in the process of each job."""
+_OURS = "kvproof.targets.kvoffload"
+_WITH_TORCH = "kvproof.targets.kvoffload_soak"
 
 
-def _many_need_torch(jobs: Sequence[Job]) -> bool:
-    return sum(job.device in ("host", "cuda") for job in jobs) > 2
+def _preloaded(jobs: Sequence[Job]) -> list[str]:
+    """What is imported once in the server, rather than in the process of each job. torch takes more than a second, so
+    that it must be for many."""
+    engines = {str(ENGINES[job.engine]).partition(":")[0] for job in jobs if job.engine in ENGINES}
+    ours = [_OURS] if any(is_ours(job.target) for job in jobs) else []
+    with_torch = [_WITH_TORCH] if sum(job.device in ("host", "cuda") for job in jobs) > 2 else []
+    return ["kvproof.worker", *sorted(engines), *ours, *with_torch]
 
 
 class _Runner:
@@ -97,7 +104,7 @@ class _Runner:
         self.show = show
         self.grace_s = grace_s
         self.context: ForkServerContext = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["kvproof.worker", *_PRELOADED_FOR_HOST * _many_need_torch(jobs)])
+        self.context.set_forkserver_preload(_preloaded(jobs))
         self.flag: Flag = RawValue("b", 0)
         self.running: dict[Connection, _Running] = {}
         self.results: dict[int, Result] = {}

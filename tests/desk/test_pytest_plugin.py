@@ -32,11 +32,13 @@ from hypothesis import settings
 import kvproof
 from engine import Engine, Sound
 
-class TestSound(kvproof.conformance(Sound, max_examples=3)):
-    settings = settings(kvproof.conformance(Sound, max_examples=3).settings, derandomize=True, database=None)
+FEW = {{"max_examples": 5, "stateful_step_count": 20}}
 
-class TestEngine(kvproof.conformance(Engine, max_examples=20, apart={apart})):
-    settings = settings(kvproof.conformance(Engine, max_examples=20).settings, derandomize=True, database=None)
+class TestSound(kvproof.conformance(Sound, **FEW)):
+    settings = settings(kvproof.conformance(Sound, **FEW).settings, derandomize=True, database=None)
+
+class TestEngine(kvproof.conformance(Engine, **FEW, apart={apart})):
+    settings = settings(kvproof.conformance(Engine, **FEW).settings, derandomize=True, database=None)
 """
 
 LOSES = "self.engine.device_pool.counts[0] -= 1"

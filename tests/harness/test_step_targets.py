@@ -15,7 +15,7 @@ BOTH, PINNING, FENCING = DISCIPLINES, ("pinning",), ("fencing",)
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_kvoffload_as_a_step_target(discipline: Discipline) -> None:
-    result = fuzzed(StepKVOffload, discipline, 3000)
+    result = fuzzed(StepKVOffload, discipline, 1800)
     assert (result.verdict, result.failure) == (Verdict.PASSED, None)
     compared = {name for name, count in result.counts.items() if name.startswith("field:") and count}
     fields = ["device_refs", "device_keys", "host_refs", "host_keys", "requests", "jobs", "runnable"]
@@ -35,7 +35,7 @@ def test_fuzz_gets_to_everything(discipline: Discipline) -> None:
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_fuzz_gets_to_what_comes_back_from_a_second_tier(discipline: Discipline) -> None:
-    result = fuzzed(Ledger, discipline, 3000, scope="cascades")
+    result = fuzzed(Ledger, discipline, 900, scope="cascades")
     assert (result.verdict, result.failure) == (Verdict.PASSED, None)
     assert result.counts["action:Promote"] >= 5
     assert {name for name, count in result.counts.items() if name.startswith("field:") and not count} == set()

@@ -1,6 +1,6 @@
 """A target judged where no command is: when it was opened, and by what its scheduler would do next."""
 
-from kvmodel import Machine, State
+from kvmodel import Action, Machine, State
 from kvproof.targets import decisions
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
@@ -8,7 +8,7 @@ from kvproof.targets.explain import compared, crashed
 from kvproof.targets.guarded import offered, seen
 from kvproof.targets.outcome import MALFORMED, Crashed
 from kvproof.targets.target import Offering, Target
-from kvproof.targets.view import offers_in
+from kvproof.targets.view import offers_of
 from kvproof.targets.wellformed import oddity_of_offers
 
 
@@ -22,12 +22,18 @@ def at_start(machine: Machine, target: Target) -> Divergence | None:
     return difference or differing_offers(machine, state, target, None)
 
 
-def differing_offers(machine: Machine, state: State, target: Target, command: Command | None) -> Divergence | None:
+def differing_offers(
+    machine: Machine, state: State, target: Target, command: Command | None, possible: list[Action] | None = None
+) -> Divergence | None:
     """What the target's scheduler would decide otherwise than the machine's, after this command. Only of an exact
-    target that says so; another one may decide as it likes."""
+    target that says so; another one may decide as it likes.
+
+    possible  what the machine can do in this state, from whoever has asked it
+    """
     if not target.exact or not isinstance(target, Offering):
         return None
-    return between(machine, state, command, offers_in(machine, state), offered(target))
+    expected = offers_of(machine.actions(state) if possible is None else possible)
+    return between(machine, state, command, expected, offered(target))
 
 
 def between(

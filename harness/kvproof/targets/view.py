@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kvmodel import Action, Machine, State
+from kvmodel import Action, State
 from kvmodel import actions as act
 from kvmodel.contents import Contents
 from kvmodel.prefix_cache import findable
@@ -191,7 +191,3 @@ def _reported_failures(job: Job) -> tuple[int, ...]:
 def offers_of(actions: list[Action]) -> frozenset[tuple[object, ...]]:
     """Keys of what the machine's scheduler may do next, among all that is possible."""
     return frozenset([act.key(action) for action in actions if isinstance(action, OFFERED)])
-
-
-def offers_in(machine: Machine, state: State) -> frozenset[tuple[object, ...]]:
-    return offers_of(machine.actions(state))
