@@ -2,7 +2,6 @@
 
 import dataclasses
 import multiprocessing
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -226,8 +225,3 @@ class _Runner:
             self.results[entry.index] = entry.job.result(Verdict.UNDETERMINED, seconds, detail=detail)
             del self.running[connection]
             connection.close()
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

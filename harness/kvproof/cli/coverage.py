@@ -8,12 +8,13 @@ from kvproof import plan, verdict
 from kvproof.cli.flags import Parser, add_selection, selection
 from kvproof.cli.planned import WORKERS
 from kvproof.cli.progress import ProgressLine
+from kvproof.cores import cores
 from kvproof.engines.followed import followed
 from kvproof.job import Job
 from kvproof.report import coverage_tables, json_report
 from kvproof.report.coverage_tables import CLOSED, Table
 from kvproof.report.junit import to_junit
-from kvproof.runner import cores, run_jobs
+from kvproof.runner import run_jobs
 from kvproof.usage import BadUsage
 from kvproof.verdict import Result, Verdict
 

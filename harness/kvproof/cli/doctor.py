@@ -12,7 +12,7 @@ from kvproof import __version__
 from kvproof.cli.flags import Parser, configured_target
 from kvproof.cli.planned import report
 from kvproof.cli.progress import waiting_for
-from kvproof.runner import cores
+from kvproof.cores import cores
 from kvproof.targets import registry
 from kvproof.targets.hardware import cuda_devices, no_cuda
 from kvproof.trace import store

@@ -11,6 +11,7 @@ from kvproof import __version__, plan, verdict
 from kvproof.cli import bundle
 from kvproof.cli.progress import ProgressLine
 from kvproof.commit import current_commit
+from kvproof.cores import cores
 from kvproof.job import Job
 from kvproof.known import applied, read_known
 from kvproof.plan import Plan, Selection
@@ -20,7 +21,7 @@ from kvproof.report.failure_text import failure_text
 from kvproof.report.junit import to_junit
 from kvproof.report.screen import Finished, Header, coloured, screen
 from kvproof.report.step_summary import add_to_step_summary
-from kvproof.runner import cores, run_jobs
+from kvproof.runner import run_jobs
 from kvproof.targets.registry import is_ours
 from kvproof.trace import store
 from kvproof.trace.trace import of_failure

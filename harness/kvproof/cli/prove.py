@@ -10,12 +10,13 @@ from kvproof import verdict
 from kvproof.cli.flags import Parser, add_proof
 from kvproof.cli.planned import WORKERS, report
 from kvproof.cli.progress import ProgressLine
+from kvproof.cores import cores
 from kvproof.engines.prove import asked
 from kvproof.job import Job
 from kvproof.plan import ALL_SIZES
 from kvproof.report import proof_screen
 from kvproof.report.coverage import merged
-from kvproof.runner import cores, run_jobs
+from kvproof.runner import run_jobs
 from kvproof.scopes import SCOPES
 from kvproof.usage import BadUsage
 from kvproof.verdict import Result, Verdict

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
 from kvmodel import Contract, Machine, State
+from kvproof.cores import cores
 from kvproof.engines.run_of import failure_of, run_of
 from kvproof.failure import Failure, fingerprint
 from kvproof.job import Cut, Job, Progress
@@ -27,11 +28,14 @@ from kvproof.targets.guarded import carried_out, performed, started
 from kvproof.targets.invariants import unspecified
 from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.outcome import Crashed
-from kvproof.targets.registry import load
+from kvproof.targets.registry import is_ours, load
 from kvproof.targets.target import Restarting, Snapshotting, Target, opened
 from kvproof.targets.view import compared_fields, fields_of
 from kvproof.targets.wording import action_of, command_of
 from kvproof.verdict import Result, Verdict
+
+PROCESSES = 2
+"""How many take one level of a large product search together, if there are so many cores."""
 
 
 class Found(NamedTuple):
@@ -113,7 +117,9 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     composites = len(job.scope.prompts) == 1 and (not job.options.get("modes") or variant.name.endswith("+pressure"))
     kept = ways.read(job.discipline, job.scope_name) if _is_named(job) and not job.options.get("modes") else None
     met: set[Label] | None = None if kept is None else set()
-    product = Product(machine, cast(Searchable, target), composites, _known(job), met, bool(job.options.get("modes")))
+    allowance = bool(job.options.get("modes"))
+    processes = min(PROCESSES, cores()) if is_ours(job.target) else 1  # code that is not ours may have threads
+    product = Product(machine, cast(Searchable, target), composites, _known(job), met, allowance, processes)
     try:
         searched = product.search(cut, lambda text: progress(f"{variant.name}: {text}"))
     finally:

@@ -4,11 +4,15 @@ A state is kept as the numbers of its parts (a pool, a request, the job table), 
 pairs then take a fraction of the memory, and are told apart by comparing numbers.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
+from itertools import islice
 
 from kvmodel import State
 from kvproof.search.allowance import Left, covers
+
+Named = tuple[tuple[int, ...], tuple[int, ...]]
+"""A pair of states, as the numbers of their parts."""
 
 
 class Nodes:
@@ -30,13 +34,41 @@ class Nodes:
         left: what is left where it was reached, if the state does not say so; it is new unless it was reached with as
         much left of everything, or more.
         """
-        number = self._states.setdefault(self._numbered(state), len(self._states))
-        pair = (number, *self._numbered(control if isinstance(control, tuple) else (control,)))
-        before = self._pairs.setdefault(pair, ())
+        return self.enter(self.named(state, control), left)
+
+    def named(self, state: State, control: Hashable) -> Named:
+        """The name of a pair here."""
+        return self._numbered(state), self._numbered(control if isinstance(control, tuple) else (control,))
+
+    def enter(self, pair: Named, left: Left = ()) -> bool:
+        """Whether a pair that was named here is new."""
+        state, control = pair
+        number = self._states.setdefault(state, len(self._states))
+        key = (number, *control)
+        before = self._pairs.setdefault(key, ())
         if any(covers(other, left) for other in before):
             return False
-        self._pairs[pair] = (*before, left) if before else _only(left)
+        self._pairs[key] = (*before, left) if before else _only(left)
         return True
+
+    @property
+    def parts(self) -> int:
+        """Distinct parts of states (count)."""
+        return len(self._numbers)
+
+    def parts_from(self, number: int) -> list[Hashable]:
+        """The parts that were named after so many."""
+        return list(islice(self._numbers, number, None))
+
+    def translation(self, known: int, parts: Sequence[Hashable]) -> Callable[[Named], Named]:
+        """From names elsewhere, where the first `known` parts were as they are here and then came these parts, to names
+        here."""
+        since = self._numbered(tuple(parts))
+
+        def here(names: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple([name if name < known else since[name - known] for name in names])
+
+        return lambda pair: (here(pair[0]), here(pair[1]))
 
     def _numbered(self, parts: tuple[Hashable, ...]) -> tuple[int, ...]:
         numbers = self._numbers

@@ -9,12 +9,15 @@ import gc
 from array import array
 from collections import deque
 from collections.abc import Callable, Hashable
+from functools import partial
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from kvmodel import ACTIONS, Action, Machine, State
 from kvproof.search.allowance import left_in, unspent
+from kvproof.search.aside import Aside
 from kvproof.search.canonical import canonical_with
-from kvproof.search.nodes import Nodes
+from kvproof.search.nodes import Named, Nodes
 from kvproof.search.phases import Label, pairs_of
 from kvproof.targets import journal
 from kvproof.targets.command import Command
@@ -60,6 +63,10 @@ THEN_ONE_IN = 8
 """And from there on at one pair in so many: to ask them at every pair takes a fifth of the whole search."""
 
 
+SHARED_FROM = 4_000
+"""Nodes of one level from which on several processes take it: then it takes longer than to tell what was found."""
+
+
 class _Open(NamedTuple):
     """A node whose commands have not been taken. own: the target's own state, if it can give it."""
 
@@ -79,6 +86,30 @@ class _Reached(NamedTuple):
     met: bool
 
 
+class _Ended(NamedTuple):
+    """Why a search stops before all is taken: it was cut, or after these commands there is a divergence."""
+
+    commands: tuple[Command, ...]
+    divergence: Divergence | None
+
+
+class _Part(NamedTuple):
+    """What another process has found in its part of a level.
+
+    known, parts  how many parts of states it had names for when it began, and those that it has named since
+    found         the nodes that are new to it, each with its name there, its parent, and the command that leads to it
+    """
+
+    ended: _Ended | None
+    edges: int
+    taken: dict[str, int]
+    phases: set[Label] | None
+    passed_by: tuple[tuple[Command, ...], Divergence] | None
+    known: int
+    parts: list[Hashable]
+    found: list[tuple[_Open, Named, int, Command | None]]
+
+
 class Product:
     """All reachable pairs of one machine and one target, numbered in the order of their discovery.
 
@@ -87,6 +118,7 @@ class Product:
     asked       pairs at which the invariants of the proofs were asked (count); passed_over: pairs at which they were
                 not, because from ASKED_AT_FIRST on they are asked of a sample
     known       says of a divergence that it is known: the search goes on past it, and keeps the first in `passed_by`
+    processes   how many take a level together, if it is large; they find the same in the same order as one does
     allowance   a pair stands for those that differ from it in having less left alone (`kvproof.search.allowance`)
     """
 
@@ -98,6 +130,7 @@ class Product:
         known: Callable[[Divergence], bool] = lambda divergence: False,
         phases: set[Label] | None = None,
         allowance: bool = False,
+        processes: int = 1,
     ) -> None:
         self.machine = machine
         self.target = target
@@ -117,9 +150,11 @@ class Product:
         self.taken = dict.fromkeys((kind.__name__ for kind in ACTIONS), 0)
         self._nodes = Nodes()
         self._open: deque[_Open] = deque()
+        self.processes = processes
+        self._aside: list[Named] | None = None
+        """In a process that takes a part of a level: the names of the nodes that it has found."""
         self._met: dict[State, list[tuple[Hashable, State | Crashed | None]]] = {}
         self._met_before = self._met
-        self._next_level = 1
 
     @property
     def gives_own_state(self) -> bool:
@@ -128,7 +163,7 @@ class Product:
 
     def _asks_proofs(self) -> bool:
         """Whether the invariants of the proofs are asked at the pair that was added last, too."""
-        if self.invariants.specification is None:
+        if self.invariants.specification is None or self._aside is not None:
             return False
         asks = self.pairs <= ASKED_AT_FIRST or not self.pairs % THEN_ONE_IN
         if asks:
@@ -162,42 +197,99 @@ class Product:
             return False, (), difference
         self._add(self._come_to((), start, target.save(), seen(target)), -1, None)
         while self._open:
-            number, state, snapshot, before = self._open.popleft()
-            self._begin_level(number)
-            actions = machine.actions(state)
-            self._put_back(number, snapshot)
-            difference = between(machine, state, self.via[number], offers_of(actions), offered(target))
-            if difference is not None and not self._pass_by(self.path(number), difference):
-                return False, self.path(number), difference
-            if isinstance(before, Crashed):
-                return False, self.path(number), crashed(self.via[number], before)
-            untouched = True
-            for command in self._commands(state, [command_of(action) for action in actions]):
-                self.edges += 1
-                if not untouched:
-                    self._put_back(number, snapshot)
-                untouched = False
-                reached = self._taken(state, command)
-                if isinstance(reached, Divergence):
-                    difference = reached
-                else:
-                    self._count(state, reached.actions)
-                    fresh = not reached.met and self._add(reached, number, command)
-                    difference = None if before is None else self._judged(before, command, reached, fresh)
-                if difference is not None and not self._pass_by((*self.path(number), command), difference):
-                    return False, (*self.path(number), command), difference
-            if not number & 127:
-                progress(f"{self.pairs:,} pairs, {self.edges:,} edges")
-                if cut():
-                    return False, (), None
+            level, self._open = self._open, deque()
+            # Nodes of one level mostly reach the same. What was met two levels ago is forgotten, since it takes memory:
+            # if it is met again it is looked at again, and found to be a known node.
+            self._met_before, self._met = self._met, {}
+            shared = self.processes > 1 and len(level) >= SHARED_FROM
+            ended = self._share(level, cut, progress) if shared else self._take(level, cut, progress)
+            if ended is not None:
+                return False, ended.commands, ended.divergence
         return True, (), None
 
-    def _begin_level(self, number: int) -> None:
-        """Forget what was met two levels ago, which takes memory: nodes of one level mostly reach the same. Whatever
-        else is met again is looked at again, and found to be a known node."""
-        if number == self._next_level:
-            self._next_level = self.pairs
-            self._met_before, self._met = self._met, {}
+    def _take(self, level: deque[_Open], cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
+        """Take every command of these nodes."""
+        while level:
+            node = level.popleft()
+            ended = self._take_from(node)
+            if ended is not None:
+                return ended
+            if not node.number & 127:
+                progress(f"{self.pairs:,} pairs, {self.edges:,} edges")
+                if cut():
+                    return _Ended((), None)
+        return None
+
+    def _take_from(self, node: _Open) -> _Ended | None:
+        machine, target = self.machine, self.target
+        number, state, snapshot, before = node
+        actions = machine.actions(state)
+        self._put_back(number, snapshot)
+        difference = between(machine, state, self.via[number], offers_of(actions), offered(target))
+        if difference is not None and not self._pass_by(self.path(number), difference):
+            return _Ended(self.path(number), difference)
+        if isinstance(before, Crashed):
+            return _Ended(self.path(number), crashed(self.via[number], before))
+        untouched = True
+        for command in self._commands(state, [command_of(action) for action in actions]):
+            self.edges += 1
+            if not untouched:
+                self._put_back(number, snapshot)
+            untouched = False
+            reached = self._taken(state, command)
+            if isinstance(reached, Divergence):
+                difference = reached
+            else:
+                self._count(state, reached.actions)
+                fresh = not reached.met and self._add(reached, number, command)
+                difference = None if before is None else self._judged(before, command, reached, fresh)
+            if difference is not None and not self._pass_by((*self.path(number), command), difference):
+                return _Ended((*self.path(number), command), difference)
+        return None
+
+    def _share(self, level: deque[_Open], cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
+        """The same by several processes, each of which takes a part. What they find is put together in the order of the
+        parts, so that nothing tells afterwards how many they were."""
+        size = -(-len(level) // self.processes)
+        others = [deque(islice(level, start, start + size)) for start in range(size, len(level), size)]
+        asides = [Aside(partial(self._take_aside, part)) for part in others]
+        ended = self._take(deque(islice(level, size)), cut, progress)
+        for aside in asides:
+            if ended is None:
+                ended = self._take_in(aside.answer())
+            else:
+                aside.call_off()
+        return ended
+
+    def _take_aside(self, part: deque[_Open]) -> _Part:
+        """What another process does, and tells. It asks no invariants of the proofs: at which pairs they are asked goes
+        by their numbers, which it does not know."""
+        known, first = self._nodes.parts, self.pairs
+        self._aside = []
+        self.edges, self.taken, self.passed_by = 0, dict.fromkeys(self.taken, 0), None
+        ended = self._take(part, lambda: False, lambda said: None)
+        parts = self._nodes.parts_from(known)
+        found = list(zip(self._open, self._aside, self.parent[first:], self.via[first:], strict=True))
+        return _Part(ended, self.edges, self.taken, self.phases, self.passed_by, known, parts, found)
+
+    def _take_in(self, part: _Part) -> _Ended | None:
+        """Go on as if this process had taken the part."""
+        self.edges += part.edges
+        for kind, times in part.taken.items():
+            self.taken[kind] += times
+        if self.phases is not None and part.phases is not None:
+            self.phases |= part.phases
+        self.passed_by = self.passed_by or part.passed_by
+        translated = self._nodes.translation(part.known, part.parts)
+        for node, name, parent, command in part.found:
+            assert command is not None
+            if not self._enter(translated(name), node, parent, command) or node.own is None:
+                continue
+            if self._asks_proofs() and not isinstance(node.own, Crashed):
+                difference = self.invariants.judged_by_proofs(command, node.own)
+                if difference is not None and not self._pass_by((*self.path(parent), command), difference):
+                    return _Ended((*self.path(parent), command), difference)
+        return part.ended
 
     def _taken(self, state: State, command: Command) -> _Reached | Divergence:
         """Where one command of this state leads. What was met before is not looked at again: what is seen of a target
@@ -286,15 +378,21 @@ class Product:
     def _add(self, reached: _Reached, parent: int, command: Command | None) -> bool:
         """A node, unless it is known. True: it is new."""
         state, start = reached.state, self._start
-        standing = state if start is None else unspent(start, state)
-        canonical, renaming = canonical_with(self.machine.setting.contract, standing)
-        left = () if start is None else left_in(state)
-        if not self._nodes.add(canonical, self.target.control(renaming), left):
+        whole = state if start is None else unspent(start, state)
+        canonical, renaming = canonical_with(self.machine.setting.contract, whole)
+        name = self._nodes.named(canonical, self.target.control(renaming))
+        return self._enter(name, _Open(-1, state, reached.snapshot, reached.own), parent, command)
+
+    def _enter(self, name: Named, node: _Open, parent: int, command: Command | None) -> bool:
+        """The same of a node whose number is not known yet."""
+        if not self._nodes.enter(name, () if self._start is None else left_in(node.state)):
             return False
-        self._open.append(_Open(self.pairs, reached.state, reached.snapshot, reached.own))
+        self._open.append(node._replace(number=self.pairs))
         self.pairs += 1
         self.parent.append(parent)
         self.via.append(command)
+        if self._aside is not None:
+            self._aside.append(name)
         return True
 
     @property

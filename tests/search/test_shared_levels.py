@@ -1,0 +1,110 @@
+"""Levels that several processes take: nothing tells afterwards how many they were."""
+
+import os
+import signal
+
+import pytest
+
+from kvmodel import Contract, Machine
+from kvmodel.contract import Discipline
+from kvproof.scopes import SCOPES
+from kvproof.search import product
+from kvproof.search.aside import Aside
+from kvproof.search.modes import MODES, Variant
+from kvproof.search.product import Product
+from kvproof.targets.invariants import Broken
+from kvproof.targets.kvoffload import Ledger
+from kvproof.targets.outcome import Answer
+
+
+@pytest.fixture(autouse=True)
+def _small_levels_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "SHARED_FROM", 8)
+    monkeypatch.setattr(product, "ASKED_AT_FIRST", 0)
+    monkeypatch.setattr(product, "THEN_ONE_IN", 3)
+
+
+def taken_by(processes: int, variant: Variant, target: type[Ledger] = Ledger) -> dict[str, object]:
+    """All that there is to be known of a search."""
+    machine = Machine(variant.contract, variant.scope)
+    search = Product(
+        machine, target(machine.setting), composites=True, phases=set(), allowance=True, processes=processes
+    )
+    found = search.search(lambda: False, lambda said: None)
+    return {
+        **found._asdict(),
+        "divergence": found.divergence and (found.divergence.property, found.divergence.sentence),
+        "asked": (search.asked, search.passed_over),
+        "phases": search.phases,
+        "ways": (search.parent.tolist(), search.via),
+    }
+
+
+def s1(discipline: Discipline, *modes: str) -> Variant:
+    variant = Variant("s1", SCOPES["s1"], Contract(discipline))
+    for mode in modes:
+        variant = MODES[mode](variant)
+    return variant
+
+
+@pytest.mark.parametrize(
+    "variant", [s1("pinning"), s1("fencing", "lazy", "resets"), s1("pinning", "failures")], ids=str
+)
+def test_the_same_is_found_in_the_same_order(variant: Variant) -> None:
+    alone = taken_by(1, variant)
+    assert alone["finished"]
+    assert taken_by(2, variant) == alone
+    assert taken_by(3, variant) == alone
+
+
+class Impressed(Ledger):
+    """Takes a report that comes twice for a store that it need not make, which no view shows."""
+
+    def _duplicate_report(self, worker: int, job: int) -> Answer:
+        self.engine.connector.storing.add(1)
+        return super()._duplicate_report(worker, job)
+
+    _PERFORM = {**Ledger._PERFORM, "duplicate_report": _duplicate_report}  # noqa: RUF012
+
+
+def test_so_is_the_same_divergence_after_the_same_commands() -> None:
+    alone = taken_by(1, s1("fencing", "duplicates"), Impressed)
+    assert alone["divergence"] is not None
+    shared = taken_by(2, s1("fencing", "duplicates"), Impressed)
+    assert (shared["commands"], shared["divergence"]) == (alone["commands"], alone["divergence"])
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_invariant_of_the_proofs_that_breaks_late_is_seen_at_the_same_pair(
+    processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(Contract("pinning"), SCOPES["s1"])
+    search = Product(machine, Ledger(machine.setting), composites=True, processes=processes)
+    broken = Broken("no-use-after-free", "it breaks")
+    monkeypatch.setattr(search.invariants, "of_specification", lambda own: broken if search.pairs > 100 else None)
+    found = search.search(lambda: False, lambda said: None)
+    assert found.divergence is not None
+    assert (found.pairs, found.divergence.property) == (102, "no-use-after-free")
+
+
+def test_what_is_done_aside_is_answered() -> None:
+    assert Aside(lambda: os.getpid()).answer() != os.getpid()
+
+
+def test_what_raises_aside_is_told_and_raises_here() -> None:
+    aside = Aside(lambda: 1 // 0)
+    with pytest.raises(RuntimeError, match=r"(?s)^a process that shares the search raised:\nTraceback .*ZeroDivision"):
+        aside.answer()
+
+
+def test_who_is_killed_aside_gives_no_answer() -> None:
+    aside = Aside(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(RuntimeError, match=r"^a process that shares the search ended with status -9$"):
+        aside.answer()
+
+
+def test_what_is_called_off_is_ended() -> None:
+    aside = Aside(signal.pause)
+    aside.call_off()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(aside._process, os.WNOHANG)
