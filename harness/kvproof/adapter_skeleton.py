@@ -38,6 +38,8 @@ class MyEngine(StepTarget, ABC):
     # it raises is reported as a violation.
     refusals: tuple[type[Exception], ...] = ()
 
+    # With `alone` (see kvproof/targets/alone.py) what fails is kept as a test that needs no kvproof, too.
+
     # If the engine lacks something, delete the method and take its verb away, as in
     # verbs = StepTarget.verbs - {"preempt"}
 

@@ -4,7 +4,7 @@ import json
 
 from kvproof.failure import Failure
 from kvproof.report.json_report import SCHEMA
-from kvproof.reproduction import test_of
+from kvproof.reproduction import documented, test_of
 from kvproof.trace import store
 from kvproof.trace.trace import Trace
 from kvproof.verdict import Verdict
@@ -16,6 +16,8 @@ def files_of(failure: Failure, trace: Trace, seconds: float, page: str | None) -
         store.VERDICT_FILE: verdict_json(failure, trace.commit, seconds),
         store.REPRO_FILE: test_of(failure, trace.device),
     }
+    if failure.alone:
+        files[store.ALONE_FILE] = f"{documented(failure)}\n\n{failure.alone}"
     if page is not None:
         files[store.TIMELINE_FILE] = page
     return files

@@ -31,6 +31,7 @@ class Failure:
     fault         the verb of a fault that it takes and that the target's contract with its environment excludes: then
                   it is about robustness, and no violation; mostly empty
     contract      that the target was held to, where it is not the job's own: an engine may take modes in turn
+    alone         a test that needs no kvproof, of a target that says how; else empty
     minimal       "shortest" if no shorter command sequence fails, "shrunk" if it was only made shorter
     """
 
@@ -54,6 +55,7 @@ class Failure:
     device: str = ""
     contract: Contract | None = None
     fault: str = ""
+    alone: str = ""
 
     @cached_property
     def fingerprint(self) -> str:

@@ -54,19 +54,9 @@ def test_of(failure: Failure, device: str) -> str:
 
     Only literals of ours, and names written as Python writes them, get into it: what a trace says is never code.
     """
-    about = f"{failure.property}: {failure.sentence}"
-    said = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else " " for c in about)
-    words = [f'"""{said[:90].strip()}']
-    if len(said) > 90:
-        words[0] += " ..."
     return "\n".join(
         [
-            words[0],
-            "",
-            f"Written by kvproof {__version__}. Run it with pytest where the target can be imported: it fails while",
-            "the target does what the trace beside it shows, and passes when that is mended.",
-            '"""',
-            "",
+            documented(failure),
             "from pathlib import Path",
             "",
             "from kvproof import reproduce",
@@ -75,6 +65,23 @@ def test_of(failure: Failure, device: str) -> str:
             f"def test_{failure.fingerprint}() -> None:",
             '    trace = Path(__file__).with_name("trace.itf.json")',
             f"    reproduce(trace, target={failure.target!a}, device={device!a})",
+            "",
+        ]
+    )
+
+
+def documented(failure: Failure) -> str:
+    """What a test says of itself, with a line break at its end."""
+    about = f"{failure.property}: {failure.sentence}"
+    said = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else " " for c in about)
+    first = f'"""{said[:90].strip()}' + (" ..." if len(said) > 90 else "")
+    return "\n".join(
+        [
+            first,
+            "",
+            f"Written by kvproof {__version__}. Run it with pytest where the target can be imported: it fails while",
+            "the target does what the trace beside it shows, and passes when that is mended.",
+            '"""',
             "",
         ]
     )

@@ -8,6 +8,7 @@ from kvmodel import actions as act
 from kvmodel.request import ABSENT, DONE, LOADING, RUNNING, WAITING, Request
 from kvmodel.setting import Setting
 from kvmodel.transfer_job import ABANDONED, DIRECTIONS, LIVE, NONE, Pair
+from kvproof.targets.alone import Alone
 from kvproof.targets.outcome import Answer
 from kvproof.targets.target import StepTarget
 from kvproof.targets.view import JobView, View
@@ -19,6 +20,24 @@ class MyEngine(StepTarget):
     survivors = False
     refusals = (NotNow,)
     verbs = StepTarget.verbs - {"preempt"}
+    alone = Alone(
+        begin="from engine import Engine\nengine = Engine({device_blocks}, {host_blocks}, {workers})",
+        calls={
+            "submit": "engine.submit({request}, {keys}, {prompt})",
+            "abort": "engine.abort({request})",
+            "reset": "engine.reset()",
+            "schedule": "engine.schedule()",
+            "handle_output": "engine.handle_output()",
+            "run": "engine.run({worker}, {stream})",
+            "report": "engine.report({worker}, {job})",
+            "report_all": "[engine.report({worker}, job) for job in sorted(engine.copied[{worker}])]",
+        },
+        seen={
+            "device_refs": "engine.device.refs",
+            "host_refs": "engine.host.refs",
+            "host_keys": "[{b: k for k, b in engine.cached.items()}.get(b, 0) for b in range(len(engine.host.refs))]",
+        },
+    )
 
     def __init__(self, setting: Setting) -> None:
         scope = setting.scope
@@ -30,7 +49,7 @@ class MyEngine(StepTarget):
 
     def submit(self, request: int) -> Answer:
         keys, prompt = self.setting.total_keys[request], len(self.setting.prompt_keys[request])
-        self.engine.requests[request] = self.submitted[request] = ToyRequest(keys, prompt)
+        self.submitted[request] = self.engine.submit(request, keys, prompt)
         return Answer()
 
     def abort(self, request: int) -> Answer:

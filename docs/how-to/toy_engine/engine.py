@@ -74,6 +74,10 @@ class Engine:
         self.streams = [{name: deque[int]() for name in ("compute", "store", "load")} for _ in range(workers)]
         self.copied = [list[int]() for _ in range(workers)]
 
+    def submit(self, number: int, keys: Sequence[int], prompt: int) -> Request:
+        self.requests[number] = Request(keys, prompt)
+        return self.requests[number]
+
     def abort(self, number: int) -> None:
         if number not in self.requests:
             raise NotNow(f"request {number} is not there")

@@ -1,5 +1,6 @@
 """One run of commands on a fresh target, each explained: what replay, shrinking and reports are made of."""
 
+import dataclasses
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +15,7 @@ from kvproof.failure import Failure, Minimal
 from kvproof.obligations.runs import is_watched, run_of_watched
 from kvproof.obligations.watched import Watched
 from kvproof.search.modes import Variant
+from kvproof.targets.alone import Alone, direct_test
 from kvproof.targets.command import Command
 from kvproof.targets.dangers import NEXT
 from kvproof.targets.divergence import Divergence
@@ -23,6 +25,7 @@ from kvproof.targets.invariants import Invariants
 from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.narration import narrated
 from kvproof.targets.outcome import Answer, Crashed, Outcome
+from kvproof.targets.registry import MACHINE, UnknownTarget, load
 from kvproof.targets.target import Abstracting, Target
 from kvproof.targets.wording import beyond_scope
 
@@ -135,7 +138,7 @@ def failure_of(
 ) -> Failure:
     """The failure that a divergence is. remark: a sentence added to what happened."""
     rule, source = rule_of(divergence.rule, variant.contract.discipline)
-    return Failure(
+    failure = Failure(
         property=divergence.property,
         sentence=divergence.sentence + (f" {remark}" if remark else ""),
         target=target,
@@ -156,6 +159,19 @@ def failure_of(
         device=device,
         contract=variant.contract,
     )
+    return dataclasses.replace(failure, alone=_alone(failure, divergence))
+
+
+def _alone(failure: Failure, divergence: Divergence) -> str:
+    """The failure as a test that needs no kvproof; empty where the target does not say how."""
+    try:
+        alone = None if failure.target == MACHINE else getattr(load(failure.target, failure.device), "alone", None)
+    except UnknownTarget:  # of an engine that only wrote a log
+        return ""
+    if not isinstance(alone, Alone):
+        return ""
+    name = f"{failure.fingerprint}_alone"
+    return direct_test(alone, failure.scope, failure.commands, failure.notes, divergence, name)
 
 
 _SOURCE = re.compile(r"vLLM (?:PRs?|issues?) \d+(?:(?:,| and| or) \d+)*|PRs? \d+")

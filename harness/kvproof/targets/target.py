@@ -26,6 +26,8 @@ class Target(Protocol):
     tiers        those that its resets may name, as words of `kvmodel.tiers`; without it only `all`, and no reset that
                  it is given has a third argument
     deaths       True if its workers can be made to die, by the command `die`; without it none is
+    alone        an Alone (kvproof.targets.alone): how the engine is asked for the same without an adapter. Then what
+                 fails is kept as a test that needs no kvproof too
     second_tier  True if it has a second host tier of as many blocks as the scope says; without it none is asked of it
     patience_s   seconds after which a call that does not come back counts as a hang (10), unless --patience says
                  otherwise. In Python code it is interrupted; any other is ended with its process a second later

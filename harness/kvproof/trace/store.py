@@ -4,6 +4,7 @@
     .kvproof/failures/7c1f9e/report.txt         what the report said
     .kvproof/failures/7c1f9e/verdict.json       the same for machines
     .kvproof/failures/7c1f9e/test_repro.py      a pytest that fails as it did
+    .kvproof/failures/7c1f9e/test_alone.py      one that needs no kvproof, of a target that says how
     .kvproof/failures/7c1f9e/timeline.html      the trace told step by step
 
 Names come from the command line and are looked up by pattern: nothing outside of the folder is ever read or written
@@ -22,8 +23,9 @@ TRACE_FILE = "trace.itf.json"
 REPORT_FILE = "report.txt"
 VERDICT_FILE = "verdict.json"
 REPRO_FILE = "test_repro.py"
+ALONE_FILE = "test_alone.py"
 TIMELINE_FILE = "timeline.html"
-FILES = (TRACE_FILE, REPORT_FILE, VERDICT_FILE, REPRO_FILE, TIMELINE_FILE)
+FILES = (TRACE_FILE, REPORT_FILE, VERDICT_FILE, REPRO_FILE, ALONE_FILE, TIMELINE_FILE)
 """All that a folder of ours holds."""
 
 _ID = re.compile(r"[0-9a-f]{1,64}")
