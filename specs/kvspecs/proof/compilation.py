@@ -23,8 +23,9 @@ from kvspecs.proof.state import TABLES, Cardinalities, State, Vocabulary
 
 Tables = Mapping[str, Mapping[tuple[int, ...], Any]]
 Universe = Mapping[str, Sequence[int]]
-Denied = Callable[[Tables, Universe, Vocabulary], Iterator[tuple[int, ...]]]
-"""Of the tables, all elements and the vocabulary: the elements for which an invariant does not hold."""
+Denied = Callable[[Tables, Universe, Vocabulary], Iterator[tuple[int, tuple[int, ...]]]]
+"""Of the tables, all elements and the vocabulary: which invariants do not hold, by their places, and the elements for
+which they do not."""
 
 
 class _Connectives:
@@ -160,30 +161,38 @@ def _order(names: Mapping[str, str], parts: Sequence[Expression]) -> tuple[str, 
     return min(itertools.permutations(names), key=cost)
 
 
-def source(w: Vocabulary, invariant: Invariant, state: State) -> str:
-    """A function `denied` that yields the elements for which the invariant does not hold.
+def source(w: Vocabulary, invariants: Sequence[Invariant], state: State) -> str:
+    """A function `denied` that yields the place of each invariant that does not hold, and elements for which it does
+    not. One function for all of them: a table is then looked up once, and not by each.
 
     state  the tables, as functions that make expressions (`state_of`)
     """
+    body: list[str] = []
+    for place, invariant in enumerate(invariants):
+        body += _loops(w, place, invariant, state)
+    text = "\n".join(body)
+    lines = ["def denied(tables, universe, w):"]
+    lines += [f"    {name} = tables[{name!r}].get" for name in TABLES if f"{name}((" in text]
+    lines += [f"    {sort} = universe[{sort!r}]" for sort in USUAL]
+    return "\n".join((*lines, text))
+
+
+def _loops(w: Vocabulary, place: int, invariant: Invariant, state: State) -> Iterator[str]:
+    """The lines that ask one invariant."""
     names = {f"{sort.lower()}{index}": sort for index, sort in enumerate(invariant.sorts)}
     formula = invariant.formula(w, state, *(Expression(name, frozenset((name,))) for name in names))
     parts = _denied(formula)
-    used = [name for name in TABLES if any(f"{name}((" in part.text for part in parts)]
-    lines = ["def denied(tables, universe, w):"]
-    lines += [f"    {name} = tables[{name!r}].get" for name in used]
-    lines += [f"    {sort} = universe[{sort!r}]" for sort in sorted({*names.values(), "J", "R"})]
     depth, bound = 1, set[str]()
     for name in ("", *_order(names, parts)):
         if name:
-            lines.append(f"{'    ' * depth}for {name} in {names[name]}:")
+            yield f"{'    ' * depth}for {name} in {names[name]}:"
             depth += 1
             bound.add(name)
         for part in parts:
             if part.elements <= bound and (not name or name in part.elements):
-                lines.append(f"{'    ' * depth}if {part.text}:")
+                yield f"{'    ' * depth}if {part.text}:"
                 depth += 1
-    lines.append(f"{'    ' * depth}yield ({''.join(f'{name}, ' for name in names)})")
-    return "\n".join(lines)
+    yield f"{'    ' * depth}yield {place}, ({''.join(f'{name}, ' for name in names)})"
 
 
 def _denied(formula: Term) -> tuple[Expression, ...]:
@@ -197,16 +206,15 @@ def _denied(formula: Term) -> tuple[Expression, ...]:
 
 
 @cache
-def compiled(discipline: Discipline) -> tuple[tuple[Invariant, Denied], ...]:
-    """Every invariant of a discipline with the function that is made from it."""
+def compiled(discipline: Discipline) -> tuple[tuple[Invariant, ...], Denied]:
+    """Every invariant of a discipline, and the function that is made from them."""
     marks, deep = Expression("w.marks", frozenset()), Expression("w.deep", frozenset())
     w = constants(discipline, marks, deep, _relation("below"), _relation("in_prompt"))
-    state, made = state_of(w), list[tuple[Invariant, Denied]]()
-    for invariant in invariants_of(discipline):
-        scope: dict[str, Any] = {}
-        exec(compile(source(w, invariant, state), f"<{invariant.name}>", "exec"), scope)  # our own text
-        made.append((invariant, scope["denied"]))
-    return tuple(made)
+    invariants, scope = tuple(invariants_of(discipline)), dict[str, Any]()
+    text = source(w, invariants, state_of(w))
+    exec(compile(text, f"<invariants of {discipline}>", "exec"), scope)  # our own text
+    denied: Denied = scope["denied"]
+    return invariants, denied
 
 
 class Broken(NamedTuple):
@@ -225,16 +233,11 @@ class Compiled:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.w = vocabulary(setting)
-        self._checks = compiled(setting.contract.discipline)
-
-    @property
-    def invariants(self) -> tuple[Invariant, ...]:
-        """Those that are asked."""
-        return tuple(invariant for invariant, _ in self._checks)
+        self.invariants, self._denied = compiled(setting.contract.discipline)
+        """Those that are asked; and the function that asks them."""
 
     def broken(self, state: MachineState) -> Iterator[Broken]:
         """The invariants that do not hold, each with the elements for which it does not."""
         tables, universe = entries_of(self.setting, state)
-        for invariant, denied in self._checks:
-            for elements in denied(tables, universe, self.w):
-                yield Broken(invariant, elements)
+        for place, elements in self._denied(tables, universe, self.w):
+            yield Broken(self.invariants[place], elements)
