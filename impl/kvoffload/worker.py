@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kvoffload import ordering
-from kvoffload.completions.marks import StreamMark, WorkerMarks
+from kvoffload.completions.marks import MARKED, StreamMark, WorkerMarks
 from kvoffload.devices.device import Device
 from kvoffload.errors import UnknownJob
 from kvoffload.ids import Failures, JobId, WorkerRank
@@ -83,9 +83,11 @@ class Worker:
         return stream.mark
 
     def mark_of(self, direction: Direction) -> StreamMark:
-        """What a worker that reports marks knows of one of its streams."""
+        """What a worker that reports marks knows of one of its streams. ValueError for a direction that has no mark."""
         if self.marks is None:
             raise RuntimeError("this worker reports single jobs, and has no marks")
+        if direction not in MARKED:
+            raise ValueError(f"there is no mark of a {direction.lower()}; there is one of stores and one of loads")
         return self.marks.of(direction)
 
     def collect(self, jobs: Sequence[JobId]) -> Failures:

@@ -175,6 +175,19 @@ def test_a_mark_beyond_every_job_is_refused_and_changes_nothing(serving: Make, d
 
 
 @both
+def test_a_mark_of_a_direction_that_has_none_is_refused_and_a_failed_load_is_not_forgotten(
+    serving: Make, discipline: Discipline
+) -> None:
+    s = serving(discipline, 4, 4, reports="marks")
+    two_stores(s)
+    s.runtime.workers[0].mark_of(Direction.LOAD).failed[5] = (0,)
+    for direction in (Direction.CASCADE, Direction.PROMOTION):
+        with pytest.raises(ValueError, match=f"no mark of a {direction.lower()}"):
+            s.runtime.deliver_mark(0, direction, 0)
+    assert s.runtime.workers[0].mark_of(Direction.LOAD).failed == {5: (0,)}
+
+
+@both
 def test_old_and_new_jobs_around_a_reset_are_passed_by_one_mark(serving: Make, discipline: Discipline) -> None:
     s = serving(discipline, 4, 4, reports="marks")
     s.submit(1, "a")

@@ -4,17 +4,22 @@ more.
 
 python -m tests.mutants                  all of them (for the night)
 python -m tests.mutants FILE ...         some, such as kvoffload/scheduler.py or kvspecs/safety/*.py
+python -m tests.mutants --quick FILE ...    without searches, and without tests of more than a second of CPU
 python -m tests.mutants --record FILE ...   also write open.toml anew, for these: survivors that wait for a test
 """
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 
 from tests.mutants.judging import BUILD, SUITES, CannotJudge, Judged, Suite, judged
 from tests.mutants.survivors import OPEN, Account, BadEntry, Known, Score, account, as_toml, known, scores
+
+QUICK = 1.0
+"""CPU seconds that a test takes at most which is asked with `--quick`."""
 
 
 def asked_of(suite: Suite, files: Sequence[str]) -> tuple[str, ...]:
@@ -24,8 +29,8 @@ def asked_of(suite: Suite, files: Sequence[str]) -> tuple[str, ...]:
     return tuple(file for file in files if any(fnmatch(file, pattern) for pattern in suite.mutated))
 
 
-def run(files: Sequence[str]) -> list[Judged]:
-    """Raises CannotJudge, FileNotFoundError."""
+def run(files: Sequence[str], quick: bool = False) -> list[Judged]:
+    """quick: what survives may still be noticed by a test that is slow. Raises CannotJudge, FileNotFoundError."""
     from tests.mutants.staging import stage  # needs mutmut, which the tests of this package do without
 
     found: list[Judged] = []
@@ -33,7 +38,9 @@ def run(files: Sequence[str]) -> list[Judged]:
         asked = asked_of(suite, files)
         if asked:
             folder, mutants = stage(suite.name, asked)
-            found += judged(folder, mutants, suite.judges)
+            found += judged(
+                folder, mutants, suite.quick_judges if quick else suite.judges, QUICK if quick else math.inf
+            )
     return found
 
 
@@ -67,13 +74,14 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("files", nargs="*", metavar="FILE", help="below the source root, such as kvoffload/engine.py")
     parser.add_argument("--record", action="store_true", help="write open.toml anew for these files")
+    parser.add_argument("--quick", action="store_true", help=f"no searches, no tests of more than {QUICK:.0f} s of CPU")
     asked = parser.parse_args(arguments)
     strangers = [file for file in asked.files if not any(asked_of(suite, [file]) for suite in SUITES)]
     if strangers:
         parser.error(f"{strangers[0]} is no module that is mutated; tests/mutants/judging.py lists them")
     try:
         listed = known()
-        found = run(asked.files)
+        found = run(asked.files, asked.quick)
     except (BadEntry, CannotJudge, FileNotFoundError) as problem:
         print(f"tests.mutants: {problem}", file=sys.stderr)
         return 2

@@ -23,6 +23,11 @@ class Suite(NamedTuple):
     mutated: tuple[str, ...]
     judges: tuple[str, ...]
 
+    @property
+    def quick_judges(self) -> tuple[str, ...]:
+        """All but the searches."""
+        return tuple(judge for judge in self.judges if not judge.startswith("tests/search/"))
+
 
 CONTROL_PLANE = Suite(
     "control-plane",

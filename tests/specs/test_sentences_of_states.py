@@ -225,6 +225,18 @@ STATES = [
     Wrong(
         published_after_all_copied.PROPERTY, PINNING._replace(output_from="first"), TWO_WORKERS, HANDLED, is_so(), None
     ),
+    Wrong(  # what is abandoned comes first, and counts for nothing
+        no_block_stored_twice_at_once.PROPERTY,
+        PINNING,
+        AB,
+        LAUNCHED,
+        lambda state: state._replace(
+            jobs=tuple(
+                state.jobs[0]._replace(id=number, view=view) for number, view in enumerate((ABANDONED, LIVE, LIVE))
+            )
+        ),
+        "two live jobs carry 'a' to the host",
+    ),
     Wrong(
         no_block_stored_twice_at_once.PROPERTY,
         PINNING,

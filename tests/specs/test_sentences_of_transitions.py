@@ -23,7 +23,9 @@ from tests.specs.wrong import (
 from kvmodel import Scope
 from kvmodel import actions as act
 from kvmodel.request import Pins
-from kvmodel.transfer_job import COPIED, FORGOTTEN, LIVE, LOST, REPORTED, STORE, Job
+from kvmodel.rules.reset import answers_true
+from kvmodel.tiers import Tiers
+from kvmodel.transfer_job import CASCADE, COPIED, FORGOTTEN, LIVE, LOST, REPORTED, STORE, Job
 from kvspecs.liveness import every_full_block_is_stored_or_refused
 from kvspecs.safety import (
     dropped_jobs_publish_nothing,
@@ -43,6 +45,7 @@ RESET = act.Reset("invalidate", "preempt")
 KEEP = act.Reset("invalidate", "keep")
 CLUMSY = AB._replace(double_frees=1, forgeries=1)
 FAILING_LOAD = RELOAD._replace(partial_failures=1)
+SLIDING = Scope(device_blocks=2, host_blocks=1, workers=1, prompts=("ab",), decode=2, window=1)
 UNOWED = "a completion that no worker owed changed the job table"
 
 STEPS = [
@@ -146,6 +149,33 @@ STEPS = [
         "device block 0 lost its key 'a' while it had 2 references",
     ),
     WrongStep(pinned_is_not_evicted.PROPERTY, PINNING, AB, HANDLED, RESET, is_so(), None),
+    WrongStep(  # the window has passed block 0, and the growing request takes it itself
+        pinned_is_not_evicted.PROPERTY,
+        PINNING,
+        SLIDING,
+        (*HANDLED, "run w0 store", "report w0 job 0"),
+        act.Grow(0),
+        is_so(),
+        None,
+    ),
+    WrongStep(
+        pinned_is_not_evicted.PROPERTY,
+        PINNING,
+        SLIDING,
+        (*HANDLED, "run w0 store", "report w0 job 0"),
+        act.Grow(0),
+        device_is(keys=(0, 0)),
+        "device block 1 lost its key 'ab' while it had 1 references",
+    ),
+    WrongStep(  # the request leaves it, and a store still reads it
+        pinned_is_not_evicted.PROPERTY,
+        PINNING,
+        SLIDING._replace(device_blocks=3),
+        HANDLED,
+        act.Grow(0),
+        device_is(keys=(0, 2, 0)),
+        "device block 0 lost its key 'a' while it had 2 references",
+    ),
     WrongStep(
         true_reset_serves_nothing_old.PROPERTY,
         FENCING,
@@ -234,6 +264,15 @@ STEPS = [
         AB,
         ('submit x "ab"', "admit x"),
         act.Launch(),
+        is_so(next_job=0),
+        "job id 0 was issued again",
+    ),
+    WrongStep(
+        ids_are_never_reused.PROPERTY,
+        PINNING,
+        AB,
+        ('submit x "ab"', "admit x"),
+        act.Launch(),
         lambda state: state._replace(jobs=state.jobs * 2),
         "two jobs have one id",
     ),
@@ -299,6 +338,15 @@ STEPS = [
         act.Report(0, 2),
         host_is(keys=(0, 0, 3, 4)),
         "host block 0 lost its key 'a' while it had 1 references",
+    ),
+    WrongStep(  # one block could not be read, and loses its key; the next could
+        pinned_is_not_evicted.PROPERTY,
+        PINNING,
+        FAILING_LOAD,
+        (*LOADING, "run w0 load, of which pair 0 fails"),
+        act.Report(0, 2),
+        host_is(keys=(0, 0, 3, 4)),
+        "host block 1 lost its key 'ab' while it had 1 references",
     ),
     WrongStep(
         every_full_block_is_stored_or_refused.PASSED_OVER,
@@ -411,6 +459,51 @@ def test_a_store_is_a_cause_for_the_tier_that_it_reads() -> None:
     assert judge is not None
     assert [job.view for job in after.jobs] == [LIVE]
     assert judge(machine.setting, before, of_the_device, after) is None
+
+
+@pytest.mark.parametrize(
+    ("tiers", "request_runs", "job", "has_a_cause"),
+    [
+        pytest.param("host", True, None, False, id="a survivor holds device blocks alone"),
+        pytest.param("device", True, None, True, id="a survivor holds device blocks"),
+        pytest.param("device", False, CASCADE, False, id="a cascade holds none of the device"),
+        pytest.param("host", False, CASCADE, True, id="a cascade holds a host block"),
+    ],
+)
+def test_a_cause_is_one_for_the_tiers_that_were_named(
+    monkeypatch: pytest.MonkeyPatch, tiers: Tiers, request_runs: bool, job: int | None, has_a_cause: bool
+) -> None:
+    machine, state = state_after(PINNING, AB, *(('submit x "ab"', "admit x") if request_runs else ()))
+    jobs = () if job is None else (Job(0, job, -1, (), LIVE, (COPIED,)),)
+    monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
+    judge = false_reset_has_a_cause.PROPERTY.on_step
+    assert judge is not None
+    sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
+    found = judge(machine.setting, state, act.Reset("evict", "keep", tiers), state._replace(jobs=jobs))
+    assert found == (None if has_a_cause else sentence)
+
+
+@pytest.mark.parametrize("commands", [STORED, HANDLED], ids=["its key is there", "it is on its way"])
+def test_what_is_stored_outlives_a_reset_of_the_device_alone(commands: tuple[str, ...]) -> None:
+    machine, before = state_after(PINNING, AB, *commands)
+    of_the_device = act.Reset("evict", "keep", "device")
+    after = machine.step(before, of_the_device)
+    judge = false_reset_serves_nothing_old.PROPERTY.on_step
+    assert judge is not None
+    assert not answers_true(machine.setting, after, of_the_device)
+    assert judge(machine.setting, before, of_the_device, after) is None
+
+
+def test_a_host_block_is_not_left_by_a_request_that_grows() -> None:
+    """The device block of its number is."""
+    machine, before = state_after(PINNING, SLIDING, *HANDLED, "run w0 store", "report w0 job 0")
+    before = host_is(refs=(1,), keys=(1,))(before)
+    after = host_is(refs=(1,), keys=(0,))(machine.step(before, act.Grow(0)))
+    after = after._replace(device=before.device)
+    judge = pinned_is_not_evicted.PROPERTY.on_step
+    assert judge is not None
+    sentence = "host block 0 lost its key 'a' while it had 1 references"
+    assert judge(machine.setting, before, act.Grow(0), after) == sentence
 
 
 def test_what_was_computed_before_a_load_is_not_counted_with_it() -> None:

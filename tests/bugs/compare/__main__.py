@@ -5,6 +5,7 @@ python -m tests.bugs.compare --examples 2000 ID ...   with that many examples, a
                                  --missed             the bugs that default settings met with no seed, cheap ones first
                                  --seeds 1            fewer seeds
                                  --until-met          no further seed once one has met it: is it missed on every seed?
+                                 --way hypothesis     without the walk, or with --way walk that alone
                                  --again              anew; else seeds that are in results.json are not tried again
 python -m tests.bugs.compare --sound                  the sound kvoffload, which must pass; nothing is kept
 python -m tests.bugs.compare --readme                 write README.md anew from what is kept
@@ -83,7 +84,7 @@ def by_walk(number: int, walks: int) -> bool:
         for _ in range(walks):
             serving = Serving(lambda options: chance.choice(list(options)))
             for _ in range(LENGTH):
-                getattr(serving, chance.choice(COMMANDS))()
+                getattr(serving, chance.choice([one for one in COMMANDS if serving.can(one)]))()
                 serving.go_on()
                 serving.check()
             serving.drain()
@@ -132,6 +133,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--missed", action="store_true", help="what default settings met with no seed")
     parser.add_argument("--examples", type=int, default=DEFAULT_EXAMPLES)
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many; {SEEDS} unless given")
+    parser.add_argument("--way", choices=sorted(LOOK), help="one of the two alone")
     parser.add_argument("--again", action="store_true", help="anew, and not on from what is kept")
     parser.add_argument("--until-met", action="store_true", help="no further seed once one has met it")
     parser.add_argument("--sound", action="store_true", help="the sound kvoffload instead of bugs")
@@ -148,7 +150,11 @@ def main(arguments: Sequence[str]) -> int:
     ids = asked.ids or (results.missed() if asked.missed else [bug.id for bug in BANK])
     for name in [SOUND] if asked.sound else ids:
         ways = (("walk", walks_beside(asked.examples)), ("hypothesis", asked.examples))
-        lines = [begun.get((name, way, runs), Compared(name, way, runs, 0, 0, 0.0, "")) for way, runs in ways]
+        lines = [
+            begun.get((name, way, runs), Compared(name, way, runs, 0, 0, 0.0, ""))
+            for way, runs in ways
+            if asked.way in (None, way)
+        ]
         try:
             for found in going_on(lines, asked.seeds, asked.until_met):
                 print(f"{name:34} {'   '.join(map(str, found))}", flush=True)

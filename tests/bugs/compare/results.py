@@ -113,9 +113,16 @@ def _summary(plain: Mapping[str, Compared], walks: Mapping[str, Compared]) -> li
     for name, own in (("Hypothesis", plain), ("The random walk", walks)):
         everywhere = sum(one.met == one.seeds for one in own.values())
         nowhere = sum(not one.met for one in own.values())
-        lines.append(f"{name} met {everywhere} of them with every seed that was tried, {nowhere} with none.")
-    neither = [name for name in plain if not plain[name].met and name in walks and not walks[name].met]
-    lines.append(f"Met by neither, with any seed: {', '.join(neither) or 'none'}.")
+        of = "them" if len(own) == len(plain) else f"{len(own)}"
+        lines.append(f"{name} met {everywhere} of {of} with every seed that was tried, {nowhere} with none.")
+    missed = [name for name, one in plain.items() if not one.met and one.seeds == SEEDS]
+    quick = [name for name in missed if kills.read()[name, kills.EXHAUSTIVE][0].seconds < 1]
+    lines.append(
+        f"Hypothesis missed {len(missed)} with all {SEEDS} seeds; kvproof kills {len(quick)} of these in a second."
+    )
+    if walks:
+        neither = [name for name in plain if not plain[name].met and name in walks and not walks[name].met]
+        lines.append(f"Met by neither, with any seed: {', '.join(neither) or 'none'}.")
     return ["  \n".join(lines)]
 
 

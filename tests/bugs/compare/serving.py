@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
-from kvoffload.completions.marks import NO_MARK
+from kvoffload.completions.marks import MARKED, NO_MARK
 from kvoffload.config import Config
 from kvoffload.devices.ledger import Ledger
 from kvoffload.engine import Engine
@@ -83,6 +83,24 @@ class Serving:
         self.next_request: RequestId = 0
         self.reported: list[tuple[WorkerRank, JobId]] = []
         self.marked: list[tuple[WorkerRank, Direction, JobId]] = []
+        self.refused = 0
+        self._possible: dict[str, Callable[[], object]] = {
+            "step": self._busy,
+            "serve": self._busy,
+            "run_operation": self.device.runnable,
+            "deliver": lambda: self._stated() if self._marks else self._copied(),
+            "fail_copy": self._copies,
+            "lookup": self._lookups,
+            "depart": self._departures,
+            "reset": self._remembers,
+            "misreport": lambda: self.engine.connector.next_job,
+            "free_twice": lambda: self.refused < self.next_request,
+        }
+
+    def can(self, command: str) -> bool:
+        """Whether a command would do something now: what would not is not offered, or most examples would be idle."""
+        possible = self._possible.get(command)
+        return possible is None or bool(possible())
 
     # Commands: each does something that is possible now, or nothing.
 
@@ -108,7 +126,7 @@ class Serving:
     def go_on(self) -> None:
         """Time goes on after each command: something runs, the engine steps. Without this hardly a request would ever
         end, and none load."""
-        for _ in range(self.pick((0, 0, 1, 4))):
+        for _ in range(self.pick((0, 0, 0, 1, 4))):
             for worker, stream in self.device.runnable():
                 self.device.run(worker, stream)
             self.step()
@@ -120,48 +138,29 @@ class Serving:
 
     def fail_copy(self) -> None:
         """Wholly, or in the first block alone."""
-        copies = [one for one in self.device.runnable() if one[1] is not Stream.COMPUTE]
+        copies = self._copies()
         if copies:
             self.device.run_failing(*self.pick(copies), self.pick((None, (0,))))
 
     def deliver(self) -> None:
         if self._marks:
-            marks = self._stated()
-            if marks:
+            if marks := self._stated():
                 mark = self.pick(marks)
                 self.runtime.deliver_mark(*mark)
                 self.marked.append(mark)
-            return
-        done = self._copied()
-        if done:
+        elif done := self._copied():
             rank, job = self.pick(done)
             self.runtime.deliver(rank, (job,))
             self.reported.append((rank, job))
 
     def lookup(self) -> None:
         """Look up, or give up what was found."""
-        requests = self.engine.requests
-        waiting: list[Callable[[], object]] = [
-            partial(self.engine.lookup, request) for request in requests if self.engine.can_lookup(request)
-        ]
-        found = [
-            partial(self.engine.release_lookup, number) for number, one in requests.items() if one.pins is not None
-        ]
-        self._one_of([*waiting, *found])
+        self._one_of(self._lookups())
 
     def depart(self) -> None:
         """A request is aborted, preempted or stopped, now and then: most end by themselves."""
-        if not self.pick((True, False)):
-            return
-        ways: list[Callable[[], object]] = []
-        for number, one in self.engine.requests.items():
-            if one.phase is not Phase.DONE and (one.phase is not Phase.DRAINING or one.returns):
-                ways.append(partial(self.engine.abort, number))
-            if one.phase in (Phase.LOADING, Phase.RUNNING):
-                ways.append(partial(self.engine.preempt, number))
-            if one.phase is Phase.RUNNING and len(one.prompt) <= one.computed < len(one.total):
-                ways.append(partial(self.engine.stop, number))
-        self._one_of(ways)
+        if self.pick((True, False)):
+            self._one_of(self._departures())
 
     def reset(self) -> None:
         """Now and then: after each, nothing is cached that could be hit or loaded."""
@@ -176,11 +175,11 @@ class Serving:
             assert not held, "a reset is over while transfers run"
 
     def misreport(self) -> None:
-        """A report comes again, is forged, or is lost, where that does not hold things up for ever: a mark is stated
-        again, and a deadline passes; or a deadline passes early."""
+        """A report comes again, is forged, or is lost, where a deadline passes instead; or a deadline passes early."""
         self.pick((self._report_again, self._report_forged, self._lose_report, self._expire))()
 
     def free_twice(self) -> None:
+        self.refused = self.next_request
         ended = [number for number, one in self.engine.requests.items() if one.phase is Phase.DONE]
         if ended:
             self._refused(UnknownRequest, partial(self.engine.abort, ended[0]))
@@ -202,9 +201,7 @@ class Serving:
             self._refused(UnknownJob, lambda: self.engine.report(0, (NEVER_ISSUED,)))
 
     def _lose_report(self) -> None:
-        if self._marks:
-            self._stated()
-        elif self.engine.config.deadline is not None and (done := self._copied()):
+        if not self._marks and self.engine.config.deadline is not None and (done := self._copied()):
             self.device.collect(*self.pick(done))
 
     def _expire(self) -> None:
@@ -252,6 +249,39 @@ class Serving:
         while runnable := self.device.runnable():
             self.device.run(*runnable[0])
 
+    # What is possible.
+
+    def _busy(self) -> bool:
+        return bool(self.engine.has_work() or self.device.runnable() or self.runtime.can_launch())
+
+    def _remembers(self) -> bool:
+        engine = self.engine
+        return bool(engine.requests or engine.jobs or engine.device_pool.cache.blocks or engine.host_pool.cache.blocks)
+
+    def _copies(self) -> list[tuple[WorkerRank, Stream]]:
+        return [one for one in self.device.runnable() if one[1] is not Stream.COMPUTE]
+
+    def _lookups(self) -> list[Callable[[], object]]:
+        requests = self.engine.requests
+        waiting: list[Callable[[], object]] = [
+            partial(self.engine.lookup, request) for request in requests if self.engine.can_lookup(request)
+        ]
+        found = [
+            partial(self.engine.release_lookup, number) for number, one in requests.items() if one.pins is not None
+        ]
+        return [*waiting, *found]
+
+    def _departures(self) -> list[Callable[[], object]]:
+        ways: list[Callable[[], object]] = []
+        for number, one in self.engine.requests.items():
+            if one.phase is not Phase.DONE and (one.phase is not Phase.DRAINING or one.returns):
+                ways.append(partial(self.engine.abort, number))
+            if one.phase in (Phase.LOADING, Phase.RUNNING):
+                ways.append(partial(self.engine.preempt, number))
+            if one.phase is Phase.RUNNING and len(one.prompt) <= one.computed < len(one.total):
+                ways.append(partial(self.engine.stop, number))
+        return ways
+
     def _one_of(self, ways: Sequence[Callable[[], object]]) -> None:
         if ways:
             self.pick(ways)()
@@ -268,8 +298,9 @@ class Serving:
         return [(rank, job) for rank in range(self.engine.config.workers) for job in self.device.copied(rank)]
 
     def _stated(self) -> list[tuple[WorkerRank, Direction, JobId]]:
-        stated = [(worker.rank, way, worker.get_mark(way)) for worker in self.runtime.workers for way in Direction]
-        return [mark for mark in stated if mark[2] != NO_MARK]
+        """Marks that were not delivered yet."""
+        stated = [(worker.rank, way, worker.get_mark(way)) for worker in self.runtime.workers for way in MARKED]
+        return [mark for mark in stated if mark[2] != NO_MARK and mark not in self.marked]
 
     def _refused(self, error: type[KVOffloadError], call: Callable[[], object]) -> None:
         before = pickle.dumps(self.engine)
