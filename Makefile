@@ -47,7 +47,7 @@ OR_CUT = { status=$$?; (( status == 3 )) || exit $$status; \
     echo "make vllm: cut short after $(VLLM_BUDGET), nothing found until then; VLLM_BUDGET=10m gives it more"; }
 TORCH := $(shell grep '^torch==' constraints.txt)
 TEST_WORKERS ?= 2
-TESTS := $(BIN)/python -m pytest -n $(TEST_WORKERS)
+TESTS := $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
 # Read by pip for what it installs and for what it builds with.
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt

@@ -40,9 +40,11 @@ from kvproof.targets.soaked import Setting
 from kvproof.verdict import Verdict
 from kvspecs import catalogue
 
-SEEDS = range(16)
-"""Seeds until a bug is found. Measured over 20 seeds of 2,000 copies: `loads_before_the_last_reader` is found by 12 of
-them (some worker must lag while its blocks are loaded into), `survivors_publish` by 19, all others by every one."""
+SEEDS = (8, 1, *range(2, 8), *range(9, 17))
+"""Seeds until a bug is found; the first two find most bugs soonest. Measured over 10 seeds of 2,000 copies:
+`loads_before_the_last_reader` is found by 4 of them (some worker must lag while its blocks are loaded into),
+`survivors_publish` by 8, `abandoned_jobs_publish` under fencing and `job_ids_outlive_a_reset` by 9, all others by every
+one."""
 
 Patch = pytest.MonkeyPatch
 

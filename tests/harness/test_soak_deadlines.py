@@ -19,8 +19,9 @@ from kvproof.targets.kvoffload_soak import KVOffload
 from kvproof.targets.soaked import Setting
 from kvproof.verdict import Verdict
 
-SEEDS = range(4)
-"""Seeds until a bug is found. Measured over 5 seeds of 2,000 copies: all find each."""
+SEEDS = (3, 0, 1, 2)
+"""Seeds until a bug is found; the first finds most of them soonest. Measured over 10 seeds of 2,000 copies: all find
+each, but for `a_request_waits_on_for_its_expired_load` under pinning, which 9 find."""
 
 Patch = pytest.MonkeyPatch
 
@@ -134,7 +135,13 @@ def what_could_not_be_loaded_in_time_is_offered_again(patch: Patch) -> None:
     patch.setattr(TransferConnector, "expire", expire)
 
 
-STUCK = {"every-request-can-finish", "work-remaining-keeps-the-engine-stepping", "no-double-free"}
+STUCK = {
+    *("every-request-can-finish", "work-remaining-keeps-the-engine-stepping"),
+    *("no-double-free", "owners-account-for-references", "false-reset-has-a-cause", "reset-converges"),
+}
+"""The request waits for ever, or whoever looks for its load after the last report finds none. If it is preempted
+before, the load that was let go is ABANDONED: it is let go once more when reported, and resets wait for that."""
+
 AGAIN = {"no-double-free", "dropped-jobs-publish-nothing"}
 OFFERED = {"failed-copies-are-never-published", "stale-completions-change-nothing"}
 

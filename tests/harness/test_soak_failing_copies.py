@@ -15,9 +15,9 @@ from kvproof.targets.command import Command
 from kvproof.targets.kvoffload_soak_faults import FailingCopies
 from kvproof.verdict import Verdict
 
-SEEDS = range(4)
-"""Seeds until a bug is found. Measured over 5 seeds of 2,000 copies: all find each, but for the last under fencing,
-which 4 find."""
+SEEDS = (4, 0, 1, 2)
+"""Seeds until a bug is found; the first finds most of them soonest. Measured over 10 seeds of 2,000 copies: 9 or all
+find each."""
 
 Patch = pytest.MonkeyPatch
 

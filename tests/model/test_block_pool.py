@@ -1,7 +1,7 @@
 """The pool: blocks are taken least recently used first, keep their keys while free, and are never freed twice."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kvmodel import Forbidden
@@ -69,7 +69,6 @@ def test_a_double_free_is_refused() -> None:
     assert refused.value.rule == "no-double-free"
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_the_queue_holds_exactly_the_unreferenced_blocks_each_once(data: st.DataObject) -> None:
     pool = empty_pool(4)

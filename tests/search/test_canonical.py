@@ -127,7 +127,7 @@ def renamed(
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(walk=walks, names=st.data())
 def test_names_do_not_matter(name: str, walk: list[int], names: st.DataObject) -> None:
     machine = MACHINES[name]
@@ -146,7 +146,7 @@ def test_names_do_not_matter(name: str, walk: list[int], names: st.DataObject) -
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(walk=walks)
 def test_what_is_merged_behaves_alike(name: str, walk: list[int]) -> None:
     """The canonical state has the same successors, up to names again, and every property says the same of it."""
@@ -171,7 +171,7 @@ def successors(machine: Machine, state: State) -> list[tuple[str, State]]:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(walk=walks)
 def test_the_renaming_is_one(name: str, walk: list[int]) -> None:
     """Blocks and workers are permuted; jobs and steps keep their order."""

@@ -2,7 +2,7 @@
 
 from array import array
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kvproof.search.liveness import Edges, cannot_reach, components, cyclic_core
@@ -98,14 +98,12 @@ def reachable(found: list[tuple[int, int]], start: int) -> set[int]:
     return seen
 
 
-@settings(deadline=None)
 @given(graphs, st.sets(st.integers(0, SIZE - 1), min_size=1))
 def test_cannot_reach_agrees_with_plain_search(found: list[tuple[int, int]], goals: set[int]) -> None:
     trapped = [state for state in range(SIZE) if state not in goals and not reachable(found, state) & goals]
     assert cannot_reach(SIZE, edges(*found), sorted(goals), NONE) == (min(trapped) if trapped else None)
 
 
-@settings(deadline=None)
 @given(graphs, st.sets(st.integers(0, SIZE - 1)))
 def test_core_and_components_agree_with_plain_search(found: list[tuple[int, int]], goals: set[int]) -> None:
     """Two states are in one component when each leads to the other, outside of the goal."""
