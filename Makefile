@@ -5,8 +5,8 @@
 #   make watch      tests of kvoffload alone once more, each engine recorded, its log explained line by line
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
 #   make prove      prove the contract for all sizes, all of it afresh
-#   make prove-all  the same with five seeds, and with one invariant more; hold the proofs' specification against the
-#                   reference machine both ways; and see each of its seeded bugs fail what it should (an hour; nightly)
+#   make prove-all  the same with five seeds, with one invariant more, and by cvc5; hold the proofs' specification against
+#                   the reference machine both ways; and see each seeded bug of it fail what it should (an hour; nightly)
 #   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix;
 #                   and shrink the long walks into ten of them
 #   make bugs-all   the same, and then the engines that sample, the suite and the proofs on each (hours; nightly)
@@ -70,7 +70,7 @@ prove: $(STAMP)
 
 prove-all: $(STAMP)
 	@for seed in 0 1 2 3 4; do $(BIN)/kvproof prove --seed $$seed; done
-	@for module in one_more held drawn bugs; do $(BIN)/python -m tests.proofs.$$module; done
+	@for module in one_more held drawn second bugs; do $(BIN)/python -m tests.proofs.$$module; done
 
 test: $(STAMP)
 	@$(TESTS) -m "not pages and not bank" $(ARGS)
