@@ -50,7 +50,7 @@ MODEL = Path(__file__).parents[2] / "harness" / "kvproof" / "targets" / "vllm" /
 
 
 @cache
-def configured(connector: str, blocks: int, asynchronous: bool) -> tuple[Any, Any]:
+def configured(connector: str, blocks: int, asynchronous: bool, tokens: int) -> tuple[Any, Any]:
     """vLLM's configuration: one worker, a host tier that holds everything, asynchronous scheduling as on GPUs."""
     spec = FullAttentionSpec(block_size=TOKENS, num_kv_heads=1, head_size=1, dtype=torch.float32)
     size = spec.page_size_bytes * blocks
@@ -64,7 +64,7 @@ def configured(connector: str, blocks: int, asynchronous: bool) -> tuple[Any, An
         cache_config=cache_config,
         scheduler_config=vllm_config.SchedulerConfig(
             max_num_seqs=4,
-            max_num_batched_tokens=8,
+            max_num_batched_tokens=tokens,
             max_model_len=64,
             is_encoder_decoder=False,
             enable_chunked_prefill=True,
@@ -89,10 +89,12 @@ def configured(connector: str, blocks: int, asynchronous: bool) -> tuple[Any, An
 
 
 class ByHand:
-    """One scheduler, and what was said to it."""
+    """One scheduler, and what was said to it. tokens: that one step computes at most."""
 
-    def __init__(self, connector: str = "OffloadingConnector", blocks: int = 7, asynchronous: bool = False) -> None:
-        config, layout = configured(connector, blocks, asynchronous)
+    def __init__(
+        self, connector: str = "OffloadingConnector", blocks: int = 7, asynchronous: bool = False, tokens: int = 8
+    ) -> None:
+        config, layout = configured(connector, blocks, asynchronous, tokens)
         self.scheduler = (AsyncScheduler if asynchronous else Scheduler)(
             vllm_config=config,
             kv_cache_config=layout,

@@ -31,10 +31,12 @@ class Judged:
     counted  the books as they were last found to add up
     strict  whether a reset that answered False is read strictly
     promised  the age of the weights since the last reset that answered True: older contents are gone, by its word
+    performed  commands given so far, those of drains one by one (count)
     """
 
     def __init__(self, target: Watched) -> None:
         self.target = target
+        self.performed = 0
         self.held = False
         self.counted: Books | None = None
         self.strict = getattr(target, "reading", "lenient") == "strict"
@@ -46,6 +48,7 @@ class Judged:
         if command.verb == "drain":
             with journal.as_one(command):
                 return self._drained(command)
+        self.performed += 1
         outcome = carried_out(cast(Any, self.target), command)
         return outcome, self.broken(command, outcome)
 

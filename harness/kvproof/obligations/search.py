@@ -48,13 +48,17 @@ class Searched(NamedTuple):
 
 
 class Searching:
-    """One search. known: says of a divergence whether to go on past it, and under which key."""
+    """One search. known: says of a divergence whether to go on past it, and under which key.
+
+    sequences  given so far; performed: commands of all of these, those of drains one by one (counts)
+    """
 
     def __init__(self, open_target: Callable[[], Target], known: Callable[[Divergence], str]) -> None:
         self.open_target = open_target
         self.known = known
         self.seen: set[bytes] = set()
         self.sequences = 0
+        self.performed = 0
         self.passed: dict[str, Commands] = {}
 
     def run(self, longest: int, cut: Callable[[], bool], progress: Callable[[str], None]) -> Searched:
@@ -86,8 +90,8 @@ class Searching:
         target = started(self.open_target)
         if isinstance(target, Crashed):
             return crashed(None, target)
+        judged = Judged(cast(Watched, target))
         try:
-            judged = Judged(cast(Watched, target))
             for command in commands:
                 _, divergence = judged.perform(command)
                 if divergence is not None:
@@ -103,6 +107,7 @@ class Searching:
                 self.seen.add(digest)
                 ahead.append((commands, tuple(_following(judged.target, commands))))
         finally:
+            self.performed += judged.performed
             target.close()
         return None
 

@@ -17,8 +17,8 @@ from kvproof.targets.target import Offering, Snapshotting
 EDGES = 12_000
 """Commands that the product search takes at most (count), so that it ends after seconds."""
 
-SEQUENCES = 3_000
-"""Sequences that are given to a watched target at most (count)."""
+COMMANDS = 30_000
+"""Commands that are given to watched targets at most, those of drains one by one (count)."""
 
 
 class Looked(NamedTuple):
@@ -78,5 +78,5 @@ def in_sequences(open_at: OpenAt, where: Where, cut: Callable[[], bool], told: C
     if not isinstance(target, Digesting):
         return None
     searching = Searching(open_target, lambda found: "" if where.is_wanted(found) else "another")
-    found = searching.run(where.length - 1, lambda: cut() or searching.sequences > where.effort * SEQUENCES, told)
+    found = searching.run(where.length - 1, lambda: cut() or searching.performed > where.effort * COMMANDS, told)
     return Looked(found.commands, found.divergence is None and found.length == where.length - 1)

@@ -107,6 +107,7 @@ class Shrinking:
             device_blocks=found.device_blocks,
             host_blocks=found.host_blocks,
             decode=min(found.decode, 1),
+            decoded=(),
             meanings=found.meanings,
             survivors=found.survivors,
             tiers=found.tiers,
