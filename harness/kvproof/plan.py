@@ -197,7 +197,7 @@ ROWS: tuple[Row, ...] = (
         foreign_reason="",
         options={"modes": "pairs", "coverage": True},
         own_scopes=True,
-        seconds={"s1 pinning": 10.0, "s2 pinning": 40.0, "s1 fencing": 60.0, "s2 fencing": 900.0},
+        seconds={"s1 pinning": 6.0, "s2 pinning": 20.0, "s1 fencing": 35.0, "s2 fencing": 150.0},
     ),
     Row(
         "conform ledger",
@@ -207,7 +207,7 @@ ROWS: tuple[Row, ...] = (
         check={"pinning": at("s1", "s2", "s3"), "fencing": at("s1", "s2")},
         nightly={"fencing": at("s3")},
         foreign=both("s1", "s2"),
-        seconds={"s3 pinning": 16.0, "s2 fencing": 6.0, "s3 fencing": 1200.0},
+        seconds={"s3 pinning": 16.0, "s2 fencing": 4.0, "s3 fencing": 1000.0},
     ),
     Row(
         "conform corners",
@@ -245,7 +245,7 @@ ROWS: tuple[Row, ...] = (
         foreign_reason="",
         options={"modes": "pairs"},
         own_scopes=True,
-        seconds={"s1 pinning": 40.0, "s2 pinning": 120.0, "s1 fencing": 200.0, "s2 fencing": 2000.0},
+        seconds={"s1 pinning": 26.0, "s2 pinning": 75.0, "s1 fencing": 130.0, "s2 fencing": 500.0},
     ),
     Row(
         "conform host",
