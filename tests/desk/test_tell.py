@@ -2,6 +2,7 @@
 
 import pytest
 
+from kvmodel import Scope
 from kvmodel.contract import Contract
 from kvproof.engines import tell
 from kvproof.job import Job
@@ -19,8 +20,10 @@ COMMANDS = (
 )
 
 
-def told(commands: tuple[Command, ...], target: str = "kvoffload", device: str = "ledger") -> Result:
-    contract, scope = Contract("pinning"), SCOPES["s1"]
+def told(
+    commands: tuple[Command, ...], target: str = "kvoffload", device: str = "ledger", scope: Scope = SCOPES["s1"]
+) -> Result:
+    contract = Contract("pinning")
     trace = Trace(contract, scope, "s1", target, commands, Verdict.REFUTED, device=device)
     job = Job("tell", target, "pinning", "s1", scope, contract, device=device, options={"trace": trace})
     return tell.run(job, lambda words: None, lambda: False)
@@ -50,6 +53,15 @@ def test_a_sound_target_is_told_to_the_end() -> None:
         ("w0 store", "the first waits", "the first may run now"),
     )
     assert story.steps[3].picture["d1"].detail == ('d1: 1 reference, owned by x; can be hit as "ab"; holds CONTENT(ab)')
+
+
+def test_what_would_not_fit_into_memory_is_not_drawn() -> None:
+    result = told(COMMANDS, scope=SCOPES["s1"]._replace(device_blocks=90_000))
+    assert (result.verdict, result.story) == (Verdict.ERROR, None)
+    assert result.detail == (
+        "the trace has 4 commands at a scope with 90,007 things to be drawn, and at most 500,000 cells are; "
+        "shrink it first"
+    )
 
 
 def test_the_last_step_of_a_violation_has_both_sides() -> None:

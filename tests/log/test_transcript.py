@@ -187,6 +187,18 @@ def test_what_a_trace_cannot_say_is_said() -> None:
         transcript(("abcdefghij", "")).scope()
 
 
+def test_pools_that_would_not_fit_into_memory_are_not_drawn(tmp_path: Path) -> None:
+    said = [lines()[0], {"do": {"verb": "reset", "meaning": "invalidate", "requests": "preempt"}, "answered": False}]
+    header = {**HEADER, "sizes": {"device_blocks": 100_000, "host_blocks": 2, "workers": 2}}
+    result = refuted(written(tmp_path, said, header))
+    assert result.story is None
+    assert result.failure is not None
+    smaller = {**HEADER, "sizes": {"device_blocks": 20_000, "host_blocks": 2, "workers": 2}}
+    story = refuted(written(tmp_path, said, smaller)).story
+    assert story is not None
+    assert {lane.name for lane in story.lanes} == {"x"} == {name for step in story.steps for name in step.picture}
+
+
 def test_a_violation_in_a_log_that_is_too_long_for_a_trace_is_told_all_the_same(tmp_path: Path) -> None:
     many: list[Line] = []
     for number in range(1_025):

@@ -106,8 +106,12 @@ def test_what_is_broken_is_named_with_the_line_where_it_shows(tmp_path: Path, na
 
 def test_the_verb_refutes_with_exit_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, BROKEN["a report of nobody's job"][0])
-    assert main(["validate", str(path)]) == 1
+    page = tmp_path / "page.html"
+    assert main(["validate", str(path), "--html", str(page)]) == 1
     assert "REFUTED workers-agree   line 6, after 4 that break nothing" in capsys.readouterr().out
+    drawn = page.read_text()
+    assert '["line 2: step","compute x tokens 0 to 4; job 0: store 1 -\\u003e 7, 2 -\\u003e 8"]' in drawn
+    assert '["line 4: end","request x"]' in drawn
 
 
 def test_a_reset_that_answers_false_promises_nothing(tmp_path: Path) -> None:

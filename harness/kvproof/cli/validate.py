@@ -15,6 +15,7 @@ from kvproof.job import Job
 from kvproof.log.entry import BadLog
 from kvproof.log.keeping import keep
 from kvproof.log.lines import Lines
+from kvproof.report.story import Story
 from kvproof.trace import store
 from kvproof.usage import BadUsage
 from kvproof.verdict import Result, Verdict
@@ -50,9 +51,8 @@ def judged(verb: str, about: str, arguments: Sequence[str], *, follow: bool = Fa
     first = f"kvproof {__version__}   {verb} {parsed.log}   engine {header.engine}   {header.contract.discipline}"
     if result.verdict is Verdict.REFUTED:
         shown = [f"REFUTED {result.detail}"]
-        if parsed.html is not None and result.story is not None:
-            write_page(parsed.html, result.story)
-            shown.append(f"Timeline: {parsed.html}")
+        if parsed.html is not None:
+            shown.append(_paged(parsed.html, result.story))
         result, saved = _kept(job, result)
         said, failures = f"REFUTED in {result.seconds:.1f} s.", ["\n".join([*shown, *saved])]
     else:
@@ -61,6 +61,13 @@ def judged(verb: str, about: str, arguments: Sequence[str], *, follow: bool = Fa
     if outcome.signal is not None:
         return verdict.INTERRUPTED if outcome.signal == 2 else verdict.TERMINATED
     return verdict.exit_status([result])
+
+
+def _paged(name: str, story: Story | None) -> str:
+    if story is None:
+        return "No timeline: the pools are too large to be drawn."
+    write_page(name, story)
+    return f"Timeline: {name}"
 
 
 def _kept(job: Job, result: Result) -> tuple[Result, list[str]]:

@@ -13,13 +13,16 @@ from kvproof.report.story import Picture, Step, Story
 from kvproof.search.modes import Variant
 from kvproof.targets.command import describe_all
 from kvproof.targets.open_for import not_taken, opener_of
-from kvproof.targets.picture import lanes_of, picture_of
+from kvproof.targets.picture import MOST_CELLS, cells_of, lanes_of, picture_of
 from kvproof.targets.registry import MACHINE, load
 from kvproof.trace.trace import Trace
 from kvproof.verdict import Result, Verdict
 
 MOST_STEPS = 5_000
-"""How many commands are told: a page with more is read by nobody, and would not fit into memory."""
+"""How many commands are told: a page with more is read by nobody."""
+
+AROUND = 3
+"""Pictures beside those after each command: before the first, and both sides where they part."""
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
@@ -31,6 +34,12 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
     if not reason and len(trace.commands) > MOST_STEPS:
         reason = (
             f"the trace has {len(trace.commands):,} commands, and at most {MOST_STEPS:,} are shown; shrink it first"
+        )
+    cells = cells_of(job.scope) * (len(trace.commands) + AROUND)
+    if not reason and cells > MOST_CELLS:
+        reason = (
+            f"the trace has {len(trace.commands):,} commands at a scope with {cells_of(job.scope):,} things to be "
+            f"drawn, and at most {MOST_CELLS:,} cells are; shrink it first"
         )
     if reason:
         return job.result(Verdict.ERROR, 0.0, detail=reason)

@@ -9,7 +9,7 @@ from kvmodel.errors import BadScope
 from kvproof.engines.run_of import failure_of
 from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
-from kvproof.log.account import account, listing
+from kvproof.log.account import account, listing, noted
 from kvproof.log.entry import JSON, BadLog
 from kvproof.log.follow import Follower, Stuck
 from kvproof.log.lines import Lines
@@ -17,7 +17,6 @@ from kvproof.log.telling import told
 from kvproof.log.transcript import SCOPE_NAME
 from kvproof.obligations.logged import Logged
 from kvproof.report.failure_text import reasons
-from kvproof.report.story import Story
 from kvproof.search.modes import Variant
 from kvproof.targets.registry import is_ours
 from kvproof.verdict import Result, Verdict
@@ -110,20 +109,22 @@ def _refuted(job: Job, follower: Follower, stuck: Stuck, explained: int, seconds
     story = account(follower, stuck, title)
     failure = None
     try:
-        failure = _failure(job, follower, stuck, story)
-        story = story._replace(reasons=" ".join(reasons(failure)))
+        failure = _failure(job, follower, stuck)
+        if story is not None:
+            story = story._replace(reasons=" ".join(reasons(failure)))
     except BadScope as error:
         said += f"\nNo trace can be made of it: {error}."
     result = job.result(Verdict.REFUTED, seconds, detail=said, counts=counts, failure=failure)
     return dataclasses.replace(result, property=stuck.divergence.property, story=story)
 
 
-def _failure(job: Job, follower: Follower, stuck: Stuck, story: Story) -> Failure:
+def _failure(job: Job, follower: Follower, stuck: Stuck) -> Failure:
     """What was asked, as commands from the beginning on. Raises BadScope where a trace cannot say it."""
     transcript = follower.transcript
     if transcript.lacking:
         raise BadScope(transcript.lacking)
-    notes = [step.note for step in story.steps]
+    answered = "" if stuck.entry.answered is None else f"answered {stuck.entry.answered}"
+    notes = [*map(noted, follower.recent), answered]
     return failure_of(
         Variant(SCOPE_NAME, transcript.scope(), job.contract),
         job.target, job.engine, "ledger" if is_ours(job.target) else "", transcript.commands, stuck.divergence,

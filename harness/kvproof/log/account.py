@@ -6,16 +6,19 @@ from typing import cast
 
 from kvmodel import State
 from kvproof.log.entry import JSON
-from kvproof.log.follow import Follower, Stuck, Taken
+from kvproof.log.follow import AROUND, Follower, Stuck, Taken
 from kvproof.log.telling import legend, words
 from kvproof.obligations.logged import Broken
-from kvproof.report.story import Lane, Picture, Step, Story
+from kvproof.report.story import Lane, Picture, Step, Story, narrowed
 from kvproof.targets.narration import narrated
-from kvproof.targets.picture import lanes_of, picture_of
+from kvproof.targets.picture import MOST_CELLS, cells_of, lanes_of, picture_of
 
 
-def account(follower: Follower, stuck: Stuck, title: str) -> Story:
-    """The last commands that are explained, and the one that is not. Lanes in which nothing happens are left out."""
+def account(follower: Follower, stuck: Stuck, title: str) -> Story | None:
+    """The last commands that are explained, and the one that is not. Lanes in which nothing happens are left out. None
+    where the pools are too large to be drawn."""
+    if cells_of(follower.machine.setting.scope) * (AROUND + 1) > MOST_CELLS:
+        return None
     taken = list(follower.recent)
     divergence = stuck.divergence
     start = taken[0].before if taken else follower.state
@@ -26,7 +29,7 @@ def account(follower: Follower, stuck: Stuck, title: str) -> Story:
         return picture_of(follower.machine, state)
 
     before = picture(start)
-    steps = [Step(_words(follower, one), _note(one), picture(one.after)) for one in taken]
+    steps = [Step(_words(follower, one), noted(one), picture(one.after)) for one in taken]
     entry = stuck.entry
     answered = "" if entry.answered is None else f"answered {entry.answered}"
     steps.append(Step(f"line {entry.number}: {words(follower, stuck.command, named=True)}", answered, picture(last)))
@@ -36,11 +39,10 @@ def account(follower: Follower, stuck: Stuck, title: str) -> Story:
     parted = {name for name, cell in (contract or {}).items() if target is not None and target.get(name) != cell}
     states = [start, *(one.after for one in taken), *sides]
     names = legend(follower, "\n".join(step.command for step in steps))
-    return Story(
+    lanes = tuple(lane for lane in lanes_of(follower.machine, states) if lane.name in parted or _happens(lane, shown))
+    story = Story(
         title=" ".join([title, *names]),
-        lanes=tuple(
-            lane for lane in lanes_of(follower.machine, states) if lane.name in parted or _happens(lane, shown)
-        ),
+        lanes=lanes,
         start=before,
         steps=tuple(steps),
         property=divergence.property,
@@ -49,6 +51,7 @@ def account(follower: Follower, stuck: Stuck, title: str) -> Story:
         contract=contract,
         target=target,
     )
+    return narrowed(story)
 
 
 def _words(follower: Follower, one: Taken) -> str:
@@ -56,7 +59,8 @@ def _words(follower: Follower, one: Taken) -> str:
     return f"line {one.entry.number}: {said}" if one.entry is not None else f"(inferred) {said}"
 
 
-def _note(one: Taken) -> str:
+def noted(one: Taken) -> str:
+    """What a line led to, in a few words."""
     return narrated(one.machine, one.before, one.actions, one.answered)
 
 

@@ -24,6 +24,7 @@ from kvproof.targets import leeway
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.explain import Explained, compared, explain
+from kvproof.targets.picture import MOST_CELLS, cells_of
 from kvproof.targets.view import View, expected
 from kvproof.targets.wording import action_of, command_of
 
@@ -38,10 +39,11 @@ MAX_NAMES = 100_000_000
 
 
 MOST_RECENT = 1_000
-"""So many of the last commands are remembered with their states."""
+"""So many of the last commands are remembered with their states; of large pools fewer."""
 
-MOST_CELLS = 500_000
-"""Blocks and requests in all these states (count): of large pools fewer commands are remembered."""
+
+AROUND = 4
+"""Pictures of a story beside those after these commands: before the first, and of the one that is not explained."""
 
 
 class Taken(NamedTuple):
@@ -95,9 +97,8 @@ class Follower:
         self.recorded_runs = header.runs == RECORDED
         self.inferred = 0
         self.transcript = Transcript(header.scope)
-        scope = header.scope
-        cells = scope.device_blocks + scope.host_blocks + scope.second_blocks + len(scope.prompts)
-        self.recent: deque[Taken] = deque(maxlen=min(MOST_RECENT, max(MOST_CELLS // cells, 10)))
+        kept = MOST_CELLS // cells_of(header.scope) - AROUND
+        self.recent: deque[Taken] = deque(maxlen=max(min(kept, MOST_RECENT), 1))
 
     @property
     def machine(self) -> Machine:

@@ -93,3 +93,18 @@ def disputed(story: Story) -> tuple[str, ...]:
     if story.contract is None or story.target is None:
         return ()
     return tuple(lane.name for lane in story.lanes if story.contract.get(lane.name) != story.target.get(lane.name))
+
+
+def narrowed(story: Story) -> Story:
+    """The story without what it has no lanes for."""
+    names = [lane.name for lane in story.lanes]
+
+    def narrow(picture: Picture) -> Picture:
+        return {name: picture[name] for name in names if name in picture}
+
+    return story._replace(
+        start=narrow(story.start),
+        steps=tuple(step._replace(picture=narrow(step.picture)) for step in story.steps),
+        contract=None if story.contract is None else narrow(story.contract),
+        target=None if story.target is None else narrow(story.target),
+    )

@@ -6,11 +6,21 @@ from kvmodel import Machine, State
 from kvmodel.launched_step import Step
 from kvmodel.owners import owners
 from kvmodel.request import PHASES
+from kvmodel.scope import Scope
 from kvmodel.streams import STREAMS, runnable
 from kvmodel.transfer_job import CASCADE, DIRECTIONS, FORGOTTEN, LAUNCHED, PROGRESS, VIEWS, Job
 from kvproof.report.story import Cell, Lane
 from kvproof.targets.command import request_name
 from kvproof.targets.side_by_side import content_in_words, owner_in_words, pairs_in_words, request_in_words
+
+MOST_CELLS = 500_000
+"""Cells in all the pictures of one story (count): some hundred bytes each."""
+
+
+def cells_of(scope: Scope) -> int:
+    """How many cells a picture has, those of jobs left out."""
+    blocks = scope.device_blocks + scope.host_blocks + scope.second_blocks
+    return blocks + len(scope.prompts) + len(STREAMS) * scope.workers
 
 
 def lanes_of(machine: Machine, states: list[State]) -> tuple[Lane, ...]:
