@@ -165,7 +165,7 @@ def test_of_what_requests_decode_nothing_is_left_that_could_go() -> None:
     decoding = WIDE._replace(decode=0, decoded=("xy", "", "z"))
     smallest = Shrinking(at(Forgetful), found(Forgetful, SERVED, decoding), lambda: False).smallest()
     assert smallest.attempt.plan.scope == Scope(1, 1, 1, ("a",), resets=0, aborts=False, preempts=False)
-    tried = [plan.scope.decoded for plan in symbols(Plan(decoding, (), ()))]
+    tried = [plan.scope.decoded for plan in symbols(Plan(PINNING, decoding, (), ()))]
     assert [decoded for decoded in tried if decoded != decoding.decoded] == [
         (), ("x", "", "z"), ("y", "", "z"), ("xy", "", ""),
     ]  # fmt: skip
