@@ -71,7 +71,7 @@ def browser(tmp_path: Path):
         pytest.skip("no chromium here (apt-get install chromium)")
     executable = BROWSER
 
-    def run(story: Story, script: str) -> dict[str, object]:
+    def run(story: Story, script: str, *also: str) -> dict[str, object]:
         page = tmp_path / "timeline.html"
         page.write_text(
             timeline(story).replace("<script>", f"<script>{DRIVER % script}</script>\n<script>", 1), encoding="utf-8"
@@ -84,7 +84,7 @@ def browser(tmp_path: Path):
             f"--user-data-dir={tmp_path}/p",
         )
         done = subprocess.run(
-            [executable, *flags, "--virtual-time-budget=20000", "--dump-dom", page.as_uri()],
+            [executable, *flags, *also, "--virtual-time-budget=20000", "--dump-dom", page.as_uri()],
             capture_output=True,
             text=True,
             timeout=120,
@@ -172,3 +172,38 @@ def test_markup_in_a_trace_does_nothing(browser) -> None:
     seen = browser(stories.hostile(), "result.title = document.title; result.images = document.images.length;")
     assert seen["title"] != "owned"
     assert seen["images"] == 0
+
+
+ON_PAPER = (
+    "for (const rule of document.styleSheets[0].cssRules)"
+    ' if (rule.media?.mediaText === "print") rule.media.mediaText = "all";'
+)
+"""What is said of paper holds of the screen too."""
+
+SHOWN = "const shown = (place) => getComputedStyle(document.querySelector(place));"
+
+
+def test_in_the_dark_it_is_dark(browser) -> None:
+    script = SHOWN + 'result.paper = shown("body").backgroundColor; result.ink = shown("body").color;'
+    light = browser(stories.refuted(), script)
+    assert (light["paper"], light["ink"]) == ("rgb(255, 255, 255)", "rgb(28, 32, 36)")
+    dark = browser(stories.refuted(), script, "--blink-settings=preferredColorScheme=0")
+    assert (dark["paper"], dark["ink"]) == ("rgb(21, 24, 27)", "rgb(227, 230, 233)")
+
+
+def test_on_paper_there_are_all_commands_and_no_buttons(browser) -> None:
+    script = SHOWN + (
+        'result.nav = shown("nav").display; result.commands = shown("#commands").display;'
+        'result.texts = [...document.querySelectorAll("#commands li")].map((one) => one.textContent);'
+        'result.lanes = shown(".grid").display;'
+        'result.fits = document.querySelector(".grid").scrollWidth <= document.documentElement.clientWidth;'
+    )
+    screen = browser(stories.refuted(), script)
+    assert (screen["nav"], screen["commands"]) == ("flex", "none")
+    paper = browser(stories.refuted(), ON_PAPER + script)
+    assert (paper["nav"], paper["commands"], paper["lanes"], paper["fits"]) == ("none", "block", "grid", True)
+    texts = paper["texts"]
+    assert isinstance(texts, list)
+    assert len(texts) == 3
+    many = browser(stories.long(100), ON_PAPER + script)
+    assert (many["commands"], many["lanes"]) == ("block", "none")

@@ -3,6 +3,7 @@
 const story = JSON.parse(document.getElementById("story").textContent);
 const by = (id) => document.getElementById(id);
 const LAST = story.steps.length;
+const MOST_ON_PAPER = 24; // more columns cannot be read there: the lanes are left out, the commands are not
 const cellOf = (picture, lane) => (picture && picture[lane] >= 0 ? story.cells[picture[lane]] : null);
 const make = (tag, kind, text) => {
   const element = document.createElement(tag);
@@ -28,6 +29,8 @@ function drawHeader() {
 function drawGrid() {
   const grid = make("div", "grid");
   grid.style.gridTemplateColumns = "minmax(11ch, max-content) repeat(" + (LAST + 1) + ", minmax(5ch, 22ch))";
+  grid.style.setProperty("--columns", LAST + 1);
+  grid.classList.toggle("long", LAST > MOST_ON_PAPER);
   const corner = make("div", "corner", "step");
   corner.style.gridRow = 1;
   corner.style.gridColumn = 1;
@@ -89,6 +92,15 @@ function drawGrid() {
     }
   });
   by("timeline").append(grid);
+}
+
+// What is on paper alone: there is no stepping there.
+function drawCommands() {
+  story.steps.forEach(([command, note], step) => {
+    const line = make("li", story.property !== null && step + 1 === LAST ? "broken" : "", command + " ");
+    line.append(make("small", "", note));
+    by("commands").append(line);
+  });
 }
 
 function isWanted(lane) {
@@ -184,6 +196,7 @@ function go(step) {
 
 drawHeader();
 drawGrid();
+drawCommands();
 by("slider").max = LAST;
 by("slider").addEventListener("input", () => go(Number(by("slider").value)));
 by("first").addEventListener("click", () => go(0));
