@@ -236,6 +236,17 @@ ROWS: tuple[Row, ...] = (
         seconds={"s1 fencing": 14.0, "s1 pinning": 5.0},
     ),
     Row(
+        "conform deaths",
+        TARGET,
+        "conform",
+        ("ledger",),
+        check=both("s1"),
+        foreign_reason="",
+        options={"modes": "deaths"},
+        own_scopes=True,
+        seconds={"s1 fencing": 2.0},
+    ),
+    Row(
         "conform pairs",
         TARGET,
         "conform",

@@ -27,7 +27,7 @@ from kvproof import plan
 from kvproof.engines import conform
 from kvproof.failure import Failure
 from kvproof.job import Job
-from kvproof.search.modes import MODES, Variant, switched_on, variants
+from kvproof.search.modes import MODES, Variant, switched_on, variants_of
 from kvproof.verdict import Verdict
 from tests.bugs.bank import BANK, BY_ID
 from tests.bugs.bug import Bug, variant_of
@@ -77,7 +77,7 @@ def alone(job: Job, wanted: Variant) -> Failure | None:
     """The job with one of its variants."""
     with pytest.MonkeyPatch.context() as patch:
         if job.options.get("modes"):
-            patch.setattr(conform, "variants", lambda *_, pairs: [wanted])
+            patch.setattr(conform, "variants_of", lambda *_: [wanted])
         return refuted(job)
 
 
@@ -110,7 +110,7 @@ def own_variant(bug: Bug, job: Job) -> Variant | None:
     if f"{job.engine} {job.device}" != bug.engine:
         return None
     base = Variant(job.scope_name, job.scope, job.contract)
-    has = variants(*base, pairs=job.options["modes"] == "pairs") if "modes" in job.options else [base]
+    has = variants_of(base, job.options.get("modes"))
     wanted = variant_of(bug.variant, bug.discipline)
     return next((one for one in has if one[1:] == wanted[1:]), None)
 

@@ -12,7 +12,7 @@ from kvproof.job import Job
 from kvproof.pairs import Pair, Treatment, pairs
 from kvproof.plan import DYING
 from kvproof.scopes import SCOPES, name_of, parse_scope
-from kvproof.search.modes import MODES, Variant, switched_on, variants
+from kvproof.search.modes import MODES, Variant, switched_on, variants, variants_of
 from kvproof.verdict import Verdict
 
 PAIRS = pairs()
@@ -99,9 +99,20 @@ def test_fuzz_drives_a_worker_that_dies_among_every_other_fault(text: str, disci
     assert all(result.counts[f"action:{fault}"] for fault in ("Die", "ForgeReport", "FreeTwice"))
 
 
+@pytest.mark.parametrize(("name", "discipline"), BASES)
+def test_check_takes_each_listed_pair_with_a_worker_that_dies(name: str, discipline: Discipline) -> None:
+    found = variants_of(Variant(name, SCOPES[name], Contract(discipline)), "deaths")
+    assert [variant.name.rpartition("declared+")[2].rpartition("deaths+")[2] for variant in found] == [
+        *("depth", "decode", "lookups", "lazy", "losses", "failures", "resets", "tiers", "second", "depth")
+    ]
+    assert all("deaths" in switched_on(variant.contract, variant.scope) for variant in found)
+
+
 def test_the_list_says_what_becomes_of_each(cli: Cli) -> None:
     lines = cli("list", "pairs").out.splitlines()
     assert len(lines) == 276 + 1
     first = next(line for line in lines if line.startswith("lazy+first "))
     assert " ".join(first.split()) == "lazy+first searched at s1 and s2, by check --all"
+    early = next(line for line in lines if line.startswith("lazy+deaths "))
+    assert " ".join(early.split()) == "lazy+deaths searched at s1 by check, and at s2 by check --all"
     assert lines[-1] == "276 pairs of modes: 101 searched, 154 sampled, 6 refused, 15 part"

@@ -15,7 +15,7 @@ from kvproof.failure import Failure, fingerprint
 from kvproof.job import Cut, Job, Progress
 from kvproof.scopes import SCOPES
 from kvproof.search import ways
-from kvproof.search.modes import Variant, variants
+from kvproof.search.modes import Variant, variants_of
 from kvproof.search.phases import Label, pairs_of
 from kvproof.search.product import ASKED_AT_FIRST, THEN_ONE_IN, Product, Searchable, Searched
 from kvproof.search.walks import Pairs, Transitions, named
@@ -48,8 +48,8 @@ class Found(NamedTuple):
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
-    """One scope, or with option `modes` (`alone`, `pairs`) its variants. On a device without snapshots option `cover`
-    says what the walks take: `transitions`, or `pairs` of action and phase."""
+    """One scope, or with option `modes` (`alone`, `pairs`, `deaths`) its variants. On a device without snapshots option
+    `cover` says what the walks take: `transitions`, or `pairs` of action and phase."""
     started = time.monotonic()
     target_class = load(job.target, job.device)
     reason = _not_for(target_class) or undeclared(target_class, job.scope, job.contract)
@@ -57,7 +57,7 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
         return job.result(Verdict.SKIPPED, 0.0, detail=reason)
     base = Variant(job.scope_name, job.scope, job.contract)
     wanted = job.options.get("modes")
-    todo = variants(*base, pairs=wanted == "pairs") if wanted else [base]
+    todo = variants_of(base, wanted)
     todo = [variant for variant in todo if not undeclared(target_class, variant.scope, variant.contract)]
     totals: dict[str, int] = {}
     details: list[str] = []

@@ -234,6 +234,9 @@ LISTED = (
 )
 """Further pairs, of modes that change what each other does: not every pair of them, since their states are many."""
 
+WITH_DEATHS = tuple(pair for pair in LISTED if {"deaths", "declared"} & set(pair))
+"""Those of LISTED that `check` has time for, at s1: where a worker has died, little is left to do."""
+
 EXCLUSIVE = frozenset({frozenset({"decode", "pressure"})})
 """Pairs of which one contains the other."""
 
@@ -307,12 +310,25 @@ def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[V
     return [variant for variant in _variants(base, pairs) if _goes_together(variant)]
 
 
+def variants_with_deaths(name: str, scope: Scope, contract: Contract) -> list[Variant]:
+    """The base with each pair of modes in which a worker dies."""
+    base = Variant(name, scope, contract)
+    return [variant for pair in WITH_DEATHS if _goes_together(variant := _varied(_lighter(base, pair), pair))]
+
+
 def _variants(base: Variant, pairs: bool) -> list[Variant]:
     if not pairs:
         return [_varied(_lighter_alone(base, mode), (mode,)) for mode in MODES]
     contained = {mode for modes in together() if set(VAIN) & set(modes) for mode in modes}
     alone = [_varied(_lighter_alone(base, mode), (mode,)) for mode in MODES if mode not in contained]
     return alone + [_varied(_lighter(base, modes), modes) for modes in together()]
+
+
+def variants_of(base: Variant, wanted: object) -> list[Variant]:
+    """The variants that a job is about. wanted: its option `modes`; None: it has none, and is about the base."""
+    if wanted is None:
+        return [base]
+    return variants_with_deaths(*base) if wanted == "deaths" else variants(*base, pairs=wanted == "pairs")
 
 
 def _goes_together(variant: Variant) -> bool:
