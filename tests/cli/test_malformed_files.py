@@ -103,7 +103,7 @@ def test_the_command_says_one_sentence_of_each(folder: Path, cli, verb: str) -> 
 def test_a_name_leads_nowhere_else(folder: Path, cli, name: str) -> None:
     store.save(store.default_root(folder), "7c1f9e", malformed.TRACE, "")
     before = sorted(folder.rglob("*"))
-    for arguments in (("replay", name, "--prune"), ("shrink", name), ("show", name)):
+    for arguments in (("replay", name, "--prune"), ("shrink", name), ("show", name), ("validate", name)):
         ran = cli(*arguments)
         assert (ran.status, ran.out) == (2, "")
         assert is_one_sentence(ran.err)

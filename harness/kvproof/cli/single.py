@@ -33,7 +33,7 @@ def read_trace(name: str) -> tuple[Trace, Path]:
 def _is_log(name: str) -> bool:
     try:
         _ = Lines(Path(name)).header
-    except (BadLog, ValueError):  # a name with a zero byte is no name
+    except BadLog:
         return False
     return True
 

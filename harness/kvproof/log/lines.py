@@ -108,7 +108,7 @@ class Lines:
         raise BadLog(f"log {self.path} is empty; record it again")
 
     def _records(self, containing: tuple[bytes, ...] = (b"",), wait: Wait | None = None) -> Iterator[tuple[int, JSON]]:
-        if not self.path.is_file():
+        if not _is_file(self.path):
             raise BadLog(f"log {str(self.path)!r:.200} is no file; name a log of JSON lines")
         try:
             with self.path.open("rb") as file:
@@ -292,3 +292,10 @@ class Lines:
 
 def _of_job(entry: Entry, job: object) -> Mapping[int, tuple[int, ...]]:
     return {number: positions for number, positions in entry.failed.items() if number == job}
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # such as a name that is too long, or holds a zero byte
+        return False
