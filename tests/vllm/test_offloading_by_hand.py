@@ -1,10 +1,13 @@
 """What kvproof found in OffloadingConnector, by hand. docs/track-record.md has each with its trace."""
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("vllm")
 
 from tests.vllm.by_hand import ByHand, copied, release
+from vllm.v1.request import Request
 
 BEFORE_48102 = pytest.mark.skipif(release() >= (0, 26), reason="fixed by vLLM PR 48102")
 SINCE_48102 = pytest.mark.skipif(release() < (0, 26), reason="before vLLM PR 48102")
@@ -171,3 +174,59 @@ class TestStoresOfAnAbortedRequest:
         vllm.output(vllm.schedule(), {}, copied(1))
         again = vllm.submit("y", [1, 2, 500, 501, 7])
         assert vllm.scheduler.connector.get_num_new_matched_tokens(again, 0)[0] == 4
+
+
+def looped(vllm: ByHand, requests: dict[str, Request], steps: int) -> list[Any]:
+    """vLLM's engine loop with asynchronous scheduling: each step is scheduled before the output of the one before it.
+    Loads are reported with the step that they were launched with, stores with the next: vLLM's worker begins them
+    there. Returns the steps."""
+    taken: list[Any] = []
+    awaited: list[tuple[Any, dict[str, int], list[int], dict[int, str]]] = []
+    stores: list[int] = []
+    for _ in range(steps):
+        scheduled = vllm.schedule()
+        sampled = {
+            name: 500 + requests[name].num_computed_tokens - requests[name].num_prompt_tokens
+            for name in scheduled.num_scheduled_tokens
+            if not requests[name].is_prefill_chunk
+        }
+        metadata = scheduled.kv_connector_metadata
+        loads = {job: transfer.req_id for job, transfer in metadata.load_jobs.items()}
+        taken.append(scheduled)
+        awaited.append((scheduled, sampled, stores, loads))
+        stores = list(metadata.store_jobs)
+        if len(awaited) == 2:
+            before, tokens, stored, loaded = awaited.pop(0)
+            over = copied(*stored, *loaded) if stored or loaded else None
+            vllm.output(before, tokens, over, tuple(loaded.values()))
+    return taken
+
+
+class TestOneThatFitsNowhereStandsBeforeOneThatCouldRun:
+    """Four blocks, four requests, asynchronous scheduling, no reset. x is preempted while its store is under way; w,
+    behind it, is admitted meanwhile with a load, and holds two blocks. Then x needs three, two are free, and the loop
+    over waiting requests ends there: w, whose load is done, is never looked at."""
+
+    def two_hundred_steps(self) -> tuple[ByHand, dict[str, Request]]:
+        vllm = ByHand(blocks=5, asynchronous=True, tokens=6)
+        prompts = {"y": [1, 2, 3, 4], "x": [5, 6, 7, 8], "w": [1, 2, 3, 4], "z": [9, 10]}
+        requests = {name: vllm.submit(name, prompt) for name, prompt in prompts.items()}
+        self.taken = looped(vllm, requests, 200)
+        return vllm, requests
+
+    @pytest.mark.skipif(release() >= (0, 30), reason="since vLLM 0.30 x is not preempted so")
+    def test_neither_ever_runs(self) -> None:
+        vllm, requests = self.two_hundred_steps()
+        assert [name for name, request in requests.items() if not request.is_finished()] == ["x", "w"]
+        assert not any(step.num_scheduled_tokens for step in self.taken[20:])
+        blocks = vllm.scheduler.kv_cache_manager
+        assert [len(blocks.get_block_ids(name)[0]) for name in ("x", "w")] == [0, 2]
+        assert blocks.block_pool.get_num_free_blocks() == 2
+        vllm.abort("x")
+        looped(vllm, requests, 10)
+        assert requests["w"].is_finished()
+
+    @pytest.mark.skipif(release() < (0, 30), reason="before vLLM 0.30")
+    def test_all_end(self) -> None:
+        _, requests = self.two_hundred_steps()
+        assert all(request.is_finished() for request in requests.values())
