@@ -2,8 +2,8 @@
 kvoffload's ledger and on its host device with real bytes."""
 
 from collections.abc import Sequence
+from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from tests.traces.write import HERE, SUFFIX, all_traces
@@ -52,7 +52,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs get no process of their own, which would cost most of what these tests cost; the others of `replay` do."""
 
     def run_jobs(jobs: Sequence[Job], **_: object) -> Outcome:
-        return Outcome(tuple(outcome(job, lambda words: None, SimpleNamespace(value=0)) for job in jobs), 0.0, None)
+        return Outcome(tuple(outcome(job, lambda words: None, RawValue("b", 0)) for job in jobs), 0.0, None)
 
     monkeypatch.setattr(single, "run_jobs", run_jobs)
 
