@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from kvproof import plan
-from kvproof.cli import main
+from kvproof.cli import main, progress
 from kvproof.plan import Row, both
 
 FAKES = Path(__file__).parent
@@ -30,7 +30,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """No progress is shown, which would depend on how fast the machine is."""
+    monkeypatch.setattr(progress, "INTERVAL_S", 3600.0)
+
     def run(*arguments: str) -> Ran:
         capsys.readouterr()
         status = main(arguments)

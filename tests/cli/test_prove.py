@@ -209,11 +209,11 @@ def test_what_the_solver_gives_up_on_is_undetermined_and_named(tmp_path: Path) -
         "questions.py",
         'solver.set("timeout", TIMEOUT_MS)',
         'solver.set("rlimit", 1)',
-        *("--action", "Launch", "--discipline", "fencing", "--property", "no-block-stored-twice-at-once"),
+        *("--action", "Admit", "--discipline", "pinning", "--property", "owners-account-for-references"),
     )
     assert ran.returncode == 3
-    assert "fencing: UNDETERMINED" in ran.stdout
-    assert "solver gave up on Launch keeps stored-once, Launch keeps stored-not-on-host\n" in ran.stdout
+    assert "pinning: UNDETERMINED" in ran.stdout
+    assert "solver gave up on Admit keeps device-owned, Admit keeps host-owned\n" in ran.stdout
 
 
 @needs_cvc5
@@ -237,8 +237,8 @@ def test_what_cvc5_gives_up_on_is_undetermined_and_named(tmp_path: Path) -> None
         "second_opinion.py",
         "LIMIT = 10_000_000\n",
         "LIMIT = 1\n",
-        *("--action", "Launch", "--discipline", "fencing", "--property", "no-block-stored-twice-at-once"),
+        *("--action", "Admit", "--discipline", "pinning", "--property", "owners-account-for-references"),
         *("--solver", "cvc5"),
     )
     assert ran.returncode == 3
-    assert "solver gave up on Launch keeps stored-once, Launch keeps stored-not-on-host\n" in ran.stdout
+    assert "solver gave up on Admit keeps device-owned, Admit keeps host-owned\n" in ran.stdout

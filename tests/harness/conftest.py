@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from kvproof import plan
-from kvproof.cli import main
+from kvproof.cli import main, progress
 
 LITTLE = 300
 """Commands of the plan's fuzzing where a test is about what becomes of them, and not about how far they get (count)."""
@@ -30,7 +30,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cli(folder: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+def cli(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """No progress is shown, which would depend on how fast the machine is."""
+    monkeypatch.setattr(progress, "INTERVAL_S", 3600.0)
+
     def run(*arguments: str) -> Ran:
         capsys.readouterr()
         status = main(arguments)
