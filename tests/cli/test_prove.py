@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,8 +11,6 @@ from pathlib import Path
 import pytest
 
 import kvspecs
-
-PROGRESS = re.compile(r" *\d+ s  \d+/\d+ done")
 
 
 def test_one_action_is_proved_in_both_disciplines(cli) -> None:
@@ -90,9 +87,8 @@ def test_a_theorem_is_proved_by_its_name(cli) -> None:
 def test_bad_usage_is_one_sentence(cli, arguments: tuple[str, ...], sentence: str) -> None:
     ran = cli("prove", *arguments)
     assert ran.status == 2
-    told = [line for line in ran.err.splitlines() if not PROGRESS.match(line)]  # a slow machine tells of its progress
-    assert len(told) == 1
-    assert sentence in told[0]
+    assert sentence in ran.err
+    assert ran.err.count("\n") == 1
 
 
 def test_only_prove_imports_the_solver() -> None:
