@@ -25,9 +25,10 @@ from kvproof.targets.invariants import Invariants
 from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.narration import narrated
 from kvproof.targets.outcome import Answer, Crashed, Outcome
-from kvproof.targets.registry import MACHINE, UnknownTarget, load
+from kvproof.targets.registry import MACHINE, load
 from kvproof.targets.target import Abstracting, Target
 from kvproof.targets.wording import beyond_scope
+from kvproof.usage import BadUsage
 
 Open = Callable[[], Target]
 """Opens a fresh target."""
@@ -166,7 +167,7 @@ def _alone(failure: Failure, divergence: Divergence) -> str:
     """The failure as a test that needs no kvproof; empty where the target does not say how."""
     try:
         alone = None if failure.target == MACHINE else getattr(load(failure.target, failure.device), "alone", None)
-    except UnknownTarget:  # of an engine that only wrote a log
+    except BadUsage:  # it cannot be opened here, such as an engine that only wrote a log
         return ""
     if not isinstance(alone, Alone):
         return ""

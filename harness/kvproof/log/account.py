@@ -56,6 +56,8 @@ def account(follower: Follower, stuck: Stuck, title: str) -> Story | None:
 
 def _words(follower: Follower, one: Taken) -> str:
     said = words(follower, one.command, named=True)
+    if one.entry is not None and one.command.verb == "submit":  # a place has had several requests in time
+        said += f" ({one.entry.arguments['request']})"
     return f"line {one.entry.number}: {said}" if one.entry is not None else f"(inferred) {said}"
 
 

@@ -43,10 +43,9 @@ class Places:
 
     def taken(self, name: str, keys: Sequence[str], decoded: Sequence[str], state: State) -> State | None:
         """The state with a place for a new request, whose keys are known; None if all are taken."""
-        free = [place for place in range(len(self._names)) if self._is_free(place, state)]
-        if not free:
+        place = next((place for place in range(len(self._names)) if self._is_free(place, state)), None)
+        if place is None:
             return None
-        place = min(free, key=lambda place: (self._names[place] is not None, place))  # one that nobody had, if there is
         before = self._names[place]
         if before is not None:
             self.ended.add(before)

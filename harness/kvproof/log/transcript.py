@@ -14,6 +14,15 @@ SCOPE_NAME = "as logged"
 """What reports call the scope of a transcript: no text after `--scope` stands for it."""
 
 
+OF_REQUEST = {
+    verb: at
+    for verb, parameters in VERBS.items()
+    for at, parameter in enumerate(parameters)
+    if parameter.name == "request"
+}
+"""Verbs with a request, and which of their arguments it is."""
+
+
 class Transcript:
     """Grows with the log. Requests are numbered as they come, whatever place each has in the machine.
 
@@ -55,11 +64,12 @@ class Transcript:
         self.commands.clear()
 
     def _renumbered(self, command: Command) -> Command:
-        parameters = zip(VERBS[command.verb], command.args, strict=False)
-        named = [(parameter.name, value) for parameter, value in parameters]
-        return Command(
-            command.verb, tuple(self._number_of[int(value)] if name == "request" else value for name, value in named)
-        )
+        at = OF_REQUEST.get(command.verb)
+        if at is None:
+            return command
+        args = list(command.args)
+        args[at] = self._number_of[int(args[at])]
+        return Command(command.verb, tuple(args))
 
     def scope(self) -> Scope:
         """The scope at which the commands can be given. Raises BadScope if none has all of them."""
