@@ -1,6 +1,8 @@
 """The goals of the liveness properties: in which states there is nothing more to wait for. And the catalogue itself."""
 
 import pytest
+from tests.seeds.below_host import AB as BELOW_HOST
+from tests.seeds.below_host import CASCADING
 from tests.seeds.driving import state_after
 from tests.specs.wrong import LOADING, RELOAD
 
@@ -101,6 +103,14 @@ CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refus
         ),
         pytest.param(CONVERGE, PINNING, RELOAD, LOADING[:-1], True, id="pinning: the load is not launched"),
         pytest.param(CONVERGE, PINNING, RELOAD, LOADING, False, id="pinning: the load is launched"),
+        pytest.param(
+            CONVERGE,
+            PINNING,
+            BELOW_HOST._replace(meanings=("evict",), tiers=("device",)),
+            CASCADING,
+            True,
+            id="pinning: what is on its way is below the host, and the device alone is reset",
+        ),
         pytest.param(STORED, PINNING, AB, HANDLED, True, id="both blocks are on their way"),
         pytest.param(STORED, PINNING, FULL, HANDLED, True, id="one is on its way and the host is full"),
         pytest.param(

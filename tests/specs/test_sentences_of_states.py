@@ -14,6 +14,7 @@ from tests.specs.wrong import (
     LOADING,
     PINNING,
     RELOAD,
+    SLIDING,
     STORED,
     TWO_WORKERS,
     Change,
@@ -27,8 +28,8 @@ from tests.specs.wrong import (
     share_is,
 )
 
-from kvmodel.request import DONE, WAITING, Pins
-from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LIVE, REPORTED, STORE, Job
+from kvmodel.request import DONE, RUNNING, WAITING, Pins
+from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LIVE, NONE, QUEUED, REPORTED, STORE, Job
 from kvspecs.liveness.work_remaining_keeps_the_engine_stepping import stands_still
 from kvspecs.safety import (
     fence_before_reuse,
@@ -42,6 +43,10 @@ from kvspecs.safety import (
     reads_what_was_written,
 )
 
+STORED_BY_BOTH = (
+    *(*COMPUTED, "run w1 compute", "handle output", "run w0 store", "run w1 store"),
+    *("report w0 job 0", "report w1 job 0"),
+)
 SECOND_STORE = Job(1, STORE, -1, (), LIVE, (REPORTED,))
 
 STATES = [
@@ -155,6 +160,14 @@ STATES = [
         FENCING,
         RELOAD,
         LOADING,
+        request_is(2, phase=RUNNING),
+        "job 2 loads for request 2, which no longer waits for it",
+    ),
+    Wrong(
+        no_use_after_free.PROPERTY,
+        FENCING,
+        RELOAD,
+        LOADING,
         request_is(2, table=(1,)),
         "job 2 loads into blocks that request 2 does not hold",
     ),
@@ -205,6 +218,62 @@ STATES = [
         LOADING,
         is_so(host_contents=((1, 0, 3, 4),)),
         "job 2 reads host block 1 on worker 0, expects CONTENT(ab) and finds UNWRITTEN",
+    ),
+    Wrong(  # request 0 is not there yet
+        reads_what_was_written.PROPERTY,
+        PINNING,
+        AB,
+        ('submit y "ab"', "admit y", "launch", "run w0 compute", "handle output", "run w0 store", "report w0 job 0"),
+        is_so(device_contents=((1, -2, 0),)),
+        "request 1 reads device block 1 on worker 0, expects CONTENT(ab) and finds BEFORE_RESET(ab)",
+    ),
+    Wrong(  # what does not run reads nothing
+        reads_what_was_written.PROPERTY,
+        PINNING,
+        AB,
+        STORED,
+        all_of(request_is(phase=WAITING), is_so(device_contents=((1, -2, 0),))),
+        None,
+    ),
+    Wrong(  # the window has left block 0 behind, and the request still reads block 1
+        reads_what_was_written.PROPERTY,
+        PINNING,
+        SLIDING,
+        (*STORED, "grow x"),
+        is_so(device_contents=((1, -2, 0),)),
+        "request 0 reads device block 1 on worker 0, expects CONTENT(ab) and finds BEFORE_RESET(ab)",
+    ),
+    Wrong(
+        reads_what_was_written.PROPERTY,
+        PINNING,
+        SLIDING,
+        (*STORED, "grow x", "launch"),
+        is_so(device_contents=((1, -2, 0),)),
+        "the compute of step 0 reads device block 1 on worker 0, expects CONTENT(ab) and finds BEFORE_RESET(ab)",
+    ),
+    Wrong(  # nothing is read on a dead worker
+        reads_what_was_written.PROPERTY,
+        PINNING,
+        TWO_WORKERS,
+        STORED_BY_BOTH,
+        is_so(dead=(True, False), device_contents=((1, -2, 0), (1, 2, 0))),
+        None,
+    ),
+    Wrong(
+        reads_what_was_written.PROPERTY,
+        PINNING,
+        TWO_WORKERS,
+        STORED_BY_BOTH,
+        is_so(dead=(True, False), device_contents=((1, 2, 0), (1, -2, 0))),
+        "request 0 reads device block 1 on worker 1, expects CONTENT(ab) and finds BEFORE_RESET(ab)",
+    ),
+    Wrong(  # block 0 has no key
+        published_after_all_copied.PROPERTY,
+        PINNING,
+        TWO_WORKERS,
+        COMPUTED,
+        device_is(keys=(0, 2, 0)),
+        "device block 1 can be hit as 'ab', and on worker 1 it holds UNWRITTEN",
     ),
     Wrong(
         published_after_all_copied.PROPERTY,
@@ -342,3 +411,16 @@ def test_of_standing_still(commands: tuple[str, ...], change: Change, says: str 
     machine, state = state_after(PINNING, AB, *commands)
     assert stands_still(machine.setting, change(state), frozenset()) == says
     assert stands_still(machine.setting, change(state), frozenset({"Launch"})) is None
+
+
+def test_a_request_may_stand_still_that_waits_for_a_lost_report() -> None:
+    machine, state = state_after(FENCING, AB, *HANDLED, "run w0 store", "lose the report of w0 for job 0", "preempt x")
+    assert stands_still(machine.setting, state, frozenset()) is None
+
+
+def test_a_job_may_stand_still_that_is_queued_for_a_dead_worker() -> None:
+    machine, state = state_after(PINNING, AB)
+    queued = Job(0, STORE, NONE, (), LIVE, (QUEUED,))
+    assert stands_still(machine.setting, state._replace(jobs=(queued,), dead=(True,)), frozenset()) is None
+    sentence = "job 0 is not done, and nothing more will happen"
+    assert stands_still(machine.setting, state._replace(jobs=(queued,)), frozenset()) == sentence

@@ -16,6 +16,7 @@ from tests.specs.wrong import (
 from kvmodel import actions as act
 from kvmodel.contents import UNWRITTEN
 from kvmodel.streams import STREAMS
+from kvmodel.transfer_job import LAUNCHED, LIVE, NONE, STORE, Job, Pair
 from kvspecs.liveness import every_full_block_is_stored_or_refused
 from kvspecs.safety import (
     dropped_jobs_publish_nothing,
@@ -34,6 +35,7 @@ from kvspecs.safety import (
     true_reset_serves_nothing_old,
 )
 
+RESET_DEVICE = act.Reset("evict", "preempt", "device")
 RESET_HOST = act.Reset("evict", "keep", "host")
 FORGOTTEN = (*CASCADING, "reset evict of the host tier", "launch")
 """Under fencing: a cascade that a reset forgot, and a store into the host block that it still reads."""
@@ -46,6 +48,18 @@ STATES = [
         CASCADED,
         second_is(refs=(1,)),
         "second block 0 counts 1 references and has 0 owners (none)",
+    ),
+    Wrong(
+        owners_account_for_references.PROPERTY,
+        PINNING,
+        AB,
+        PROMOTING,
+        lambda state: state._replace(
+            jobs=(*state.jobs, state.jobs[0]._replace(id=4)),
+            host=state.host._replace(refs=(2,)),
+            second=state.second._replace(refs=(3,)),
+        ),
+        "second block 0 counts 3 references and has 2 owners (job 3 (LIVE), job 4 (LIVE))",
     ),
     Wrong(
         free_means_unowned.PROPERTY,
@@ -226,6 +240,24 @@ STEPS = [
         RESET_HOST,
         second_is(keys=(1,)),
         "the reset answered True, and second block 0 can still be hit as 'a'",
+    ),
+    WrongStep(  # below the host all stays, and may be hit
+        true_reset_serves_nothing_old.PROPERTY,
+        FENCING,
+        AB,
+        CASCADED,
+        RESET_DEVICE,
+        is_so(),
+        None,
+    ),
+    WrongStep(  # it will publish on the host, which was not named
+        true_reset_serves_nothing_old.PROPERTY,
+        FENCING,
+        AB,
+        CASCADED,
+        RESET_DEVICE,
+        is_so(jobs=(Job(7, STORE, NONE, (Pair(0, 0, 1),), LIVE, (LAUNCHED,)),)),
+        None,
     ),
     WrongStep(
         every_full_block_is_stored_or_refused.PASSED_OVER,

@@ -10,6 +10,7 @@ from tests.specs.wrong import (
     LOADING,
     PINNING,
     RELOAD,
+    SLIDING,
     STORED,
     TWO_WORKERS,
     WrongStep,
@@ -22,10 +23,10 @@ from tests.specs.wrong import (
 
 from kvmodel import Scope
 from kvmodel import actions as act
-from kvmodel.request import Pins
+from kvmodel.request import DRAINING, Pins, Request
 from kvmodel.rules.reset import answers_true
 from kvmodel.tiers import Tiers
-from kvmodel.transfer_job import CASCADE, COPIED, FORGOTTEN, LIVE, LOST, REPORTED, STORE, Job
+from kvmodel.transfer_job import CASCADE, COPIED, FORGOTTEN, LAUNCHED, LIVE, LOAD, LOST, REPORTED, STORE, Job, Pair
 from kvspecs.liveness import every_full_block_is_stored_or_refused
 from kvspecs.safety import (
     dropped_jobs_publish_nothing,
@@ -45,7 +46,6 @@ RESET = act.Reset("invalidate", "preempt")
 KEEP = act.Reset("invalidate", "keep")
 CLUMSY = AB._replace(double_frees=1, forgeries=1)
 FAILING_LOAD = RELOAD._replace(partial_failures=1)
-SLIDING = Scope(device_blocks=2, host_blocks=1, workers=1, prompts=("ab",), decode=2, window=1)
 UNOWED = "a completion that no worker owed changed the job table"
 
 STEPS = [
@@ -120,6 +120,15 @@ STEPS = [
         act.Report(0, 0),
         host_is(refs=(1, 0, 0)),
         "a stale completion of job 0 moved host block 0 from 1 to 1 references",
+    ),
+    WrongStep(  # that a copy failed excuses a live job alone
+        stale_completions_change_nothing.PROPERTY,
+        PINNING,
+        AB._replace(partial_failures=1),
+        (*HANDLED, "run w0 store, of which pair 1 fails", "reset invalidate"),
+        act.Report(0, 0),
+        host_is(keys=(1, 0, 0)),
+        "a stale completion of job 0 changed what can be hit",
     ),
     WrongStep(
         dropped_jobs_publish_nothing.PROPERTY,
@@ -494,11 +503,68 @@ def test_what_is_stored_outlives_a_reset_of_the_device_alone(commands: tuple[str
     assert judge(machine.setting, before, of_the_device, after) is None
 
 
+def test_a_mark_that_came_before_changes_nothing() -> None:
+    machine, before = state_after(PINNING, AB, *HANDLED)
+    action = act.RepeatMark(0, STORE, "last")
+    after = host_is(keys=(1, 0, 0))(before)
+    stale, agreeing = stale_completions_change_nothing.PROPERTY.on_step, workers_agree.PROPERTY.on_step
+    assert stale is not None
+    assert agreeing is not None
+    sentence = "a mark that came before changed what can be hit"
+    assert stale(machine.setting, before, action, after) == sentence
+    assert agreeing(machine.setting, before, action, before._replace(jobs=())) == UNOWED
+
+
+def test_a_mark_that_passes_a_forgotten_store_completes_the_next_as_well() -> None:
+    machine, before = state_after(FENCING, AB, *HANDLED, "run w0 store")
+    of_before = before.jobs[0]._replace(id=0, view=FORGOTTEN)
+    before = before._replace(jobs=(of_before, of_before._replace(id=1, view=LIVE)))
+    judge = workers_agree.PROPERTY.on_step
+    assert judge is not None
+    mark = act.ReportMark(0, STORE, 1)
+    assert judge(machine.setting, before, mark, before._replace(jobs=())) is None
+    sentence = "job 1 was not completed although every worker has reported it"
+    assert judge(machine.setting, before, mark, before._replace(jobs=before.jobs[1:])) == sentence
+
+
+def test_what_a_mark_says_nothing_of_is_not_changed_by_it() -> None:
+    """A report of one job is asked of that job alone: other properties look at the rest."""
+    machine, before = state_after(PINNING, AB, *HANDLED, "run w0 store")
+    other = before.jobs[0]._replace(id=1, progress=(LAUNCHED,))
+    before = before._replace(jobs=(*before.jobs, other))
+    after = before._replace(jobs=(other._replace(flushed=True),))
+    judge = workers_agree.PROPERTY.on_step
+    assert judge is not None
+    sentence = "a mark of worker 0 changed job 1, of which it says nothing new"
+    assert judge(machine.setting, before, act.ReportMark(0, STORE, 1), after) == sentence
+    assert judge(machine.setting, before, act.Report(0, 0), after) is None
+
+
+def test_a_mark_that_passes_stale_loads_frees_what_those_of_aborted_requests_have_held_until_then() -> None:
+    """Made by hand: of three loads the first is forgotten, and of the others each request waits for its own to end."""
+    machine, state = state_after(FENCING, RELOAD)
+    loads = (
+        Job(0, LOAD, 0, (Pair(2, 0, 3),), FORGOTTEN, (COPIED,)),
+        Job(1, LOAD, 1, (Pair(0, 0, 1),), LIVE, (COPIED,)),
+        Job(2, LOAD, 2, (Pair(1, 1, 2),), LIVE, (COPIED,)),
+    )
+    draining = [Request(phase=DRAINING, table=(number - 1,), jobs=(number,)) for number in (1, 2)]
+    before = state._replace(requests=(state.requests[0], *draining), jobs=loads)
+    before = device_is(refs=(1, 1))(host_is(refs=(1, 1, 0, 0))(before))
+    judge = stale_completions_change_nothing.PROPERTY.on_step
+    assert judge is not None
+    action = act.ReportMark(0, LOAD, 2)
+    after = before._replace(jobs=(), device=state.device, host=state.host)
+    assert judge(machine.setting, before, action, after) is None
+    sentence = "mark 2, which reports what is stale, moved device block 0 from 1 to 1 references"
+    assert judge(machine.setting, before, action, device_is(refs=(1, 0))(after)) == sentence
+
+
 def test_a_host_block_is_not_left_by_a_request_that_grows() -> None:
     """The device block of its number is."""
     machine, before = state_after(PINNING, SLIDING, *HANDLED, "run w0 store", "report w0 job 0")
-    before = host_is(refs=(1,), keys=(1,))(before)
-    after = host_is(refs=(1,), keys=(0,))(machine.step(before, act.Grow(0)))
+    before = host_is(refs=(1, 0), keys=(1, 0))(before)
+    after = host_is(refs=(1, 0), keys=(0, 0))(machine.step(before, act.Grow(0)))
     after = after._replace(device=before.device)
     judge = pinned_is_not_evicted.PROPERTY.on_step
     assert judge is not None

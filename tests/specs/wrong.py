@@ -12,6 +12,7 @@ from kvspecs.property import Broken, Property
 PINNING, FENCING = Contract("pinning"), Contract("fencing")
 AB = Scope(device_blocks=3, host_blocks=3, workers=1, prompts=("ab", "ab"), resets=3, duplicates=3, losses=1)
 TWO_WORKERS = AB._replace(workers=2)
+SLIDING = Scope(device_blocks=2, host_blocks=2, workers=1, prompts=("ab",), decode=2, window=1)
 RELOAD = Scope(device_blocks=2, host_blocks=4, workers=1, prompts=("ab", "cd", "ab"), resets=3)
 
 LAUNCHED = ('submit x "ab"', "admit x", "launch")
