@@ -48,7 +48,9 @@ def s1(discipline: Discipline, *modes: str) -> Variant:
 
 
 @pytest.mark.parametrize(
-    "variant", [s1("pinning"), s1("fencing", "lazy", "resets"), s1("pinning", "failures")], ids=str
+    "variant",
+    [s1("pinning"), s1("fencing", "lazy", "resets"), s1("pinning", "failures")],
+    ids=["pinning", "fencing with lazy stores and resets", "pinning with failures"],
 )
 def test_the_same_is_found_in_the_same_order(variant: Variant) -> None:
     alone = taken_by(1, variant)
