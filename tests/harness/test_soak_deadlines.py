@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.harness.soaking import a_soak, described, soaked
+from tests.harness.soaking import a_soak, caught, soaked
 
 from kvmodel.contract import DISCIPLINES, Contract, Discipline
 from kvmodel.scope import Scope
@@ -19,7 +19,7 @@ from kvproof.targets.kvoffload_soak import KVOffload
 from kvproof.targets.soaked import Setting
 from kvproof.verdict import Verdict
 
-SEEDS = (3, 0, 1, 2)
+SEEDS = (3, 0, 1, 2, *range(4, 17))
 """Seeds until a bug is found; the first finds most of them soonest. Measured over 10 seeds of 2,000 copies: all find
 each, but for `a_request_waits_on_for_its_expired_load` under pinning, which 9 find."""
 
@@ -163,9 +163,4 @@ def test_a_planted_bug_is_caught(
     plant: Callable[[Patch], None], properties: set[str], discipline: Discipline, monkeypatch: Patch
 ) -> None:
     plant(monkeypatch)
-    results = (soaked(a_soak(discipline, seed, 2000, deadline="expire"))[0] for seed in SEEDS)
-    found = next((result for result in results if result.verdict is not Verdict.PASSED), None)
-    assert found is not None
-    assert (found.verdict, found.property in properties) == (Verdict.REFUTED, True), found.detail
-    assert found.failure is not None
-    described(found.failure)
+    caught((a_soak(discipline, seed, 2000, deadline="expire") for seed in SEEDS), properties)

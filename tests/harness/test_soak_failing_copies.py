@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from tests.harness.soaking import a_soak, described, soaked
+from tests.harness.soaking import a_soak, caught
 
 from kvmodel.contract import DISCIPLINES, Discipline
 from kvoffload.completions import per_job
@@ -13,9 +13,8 @@ from kvoffload.prefix_cache import PrefixCache
 from kvoffload.transfer_job import Direction, TransferJob
 from kvproof.targets.command import Command
 from kvproof.targets.kvoffload_soak_faults import FailingCopies
-from kvproof.verdict import Verdict
 
-SEEDS = (4, 0, 1, 2)
+SEEDS = (4, 0, 1, 2, 3, *range(5, 17))
 """Seeds until a bug is found; the first finds most of them soonest. Measured over 10 seeds of 2,000 copies: 9 or all
 find each."""
 
@@ -93,9 +92,4 @@ def test_a_planted_bug_is_caught(
     plant: Callable[[Patch], None], property_name: str, discipline: Discipline, monkeypatch: Patch
 ) -> None:
     plant(monkeypatch)
-    results = (soaked(a_soak(discipline, seed, 2000))[0] for seed in SEEDS)
-    found = next((result for result in results if result.verdict is not Verdict.PASSED), None)
-    assert found is not None
-    assert (found.verdict, found.property) == (Verdict.REFUTED, property_name), found.detail
-    assert found.failure is not None
-    described(found.failure)
+    caught((a_soak(discipline, seed, 2000) for seed in SEEDS), {property_name})
