@@ -24,7 +24,7 @@ class Served:
     """One scheduler, and the requests that come to it."""
 
     def __init__(self, connector: str, log: Path | None) -> None:
-        config, layout = by_hand.configured(connector, 512, False)
+        config, layout = by_hand.configured(connector, 512, False, 8)
         if log is not None:
             config = copy.copy(config)
             config.kv_transfer_config = copy.deepcopy(config.kv_transfer_config)
