@@ -71,6 +71,12 @@ def survived(call: Callable[[], T]) -> T | None:
     return None if isinstance(result, Crashed) else result
 
 
+def end_with_parent() -> None:
+    """From now on this process is killed when the one that forked it ends. On Linux alone; elsewhere it lives on."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class _Child:
     def __init__(self, process: int, here: Connection, journal: Journal, words: Connection) -> None:
         self.process = process
@@ -149,8 +155,7 @@ def _be_child(
     try:
         os.setsid()  # a target that ends its whole process group ends no more than itself
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        end_with_parent()
         os.set_blocking(words.fileno(), False)  # what does not fit is left unsaid
         faulthandler.enable(file=words.fileno(), all_threads=False)
         faulthandler.register(signal.SIGUSR1, file=words.fileno(), all_threads=False)

@@ -1,7 +1,11 @@
 """Levels that several processes take: nothing tells afterwards how many they were."""
 
 import os
+import select
 import signal
+import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -110,3 +114,69 @@ def test_what_is_called_off_is_ended() -> None:
     aside.call_off()
     with pytest.raises(ChildProcessError):
         os.waitpid(aside._process, os.WNOHANG)
+
+
+def shared_search() -> Product:
+    one = s1("pinning")
+    machine = Machine(one.contract, one.scope)
+    return Product(machine, Ledger(machine.setting), composites=True, processes=2)
+
+
+@pytest.fixture
+def asides(monkeypatch: pytest.MonkeyPatch) -> list[Aside[object]]:
+    """Those that a search has begun."""
+    begun: list[Aside[object]] = []
+
+    def noted(work: Callable[[], object]) -> Aside[object]:
+        begun.append(Aside(work))
+        return begun[-1]
+
+    monkeypatch.setattr(product, "Aside", noted)
+    return begun
+
+
+def test_no_process_is_left_when_the_search_raises(
+    asides: list[Aside[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search, whole = shared_search(), Product._take
+
+    def take(self: Product, *arguments: Any) -> object:
+        if asides and self._aside is None:
+            raise OSError("it is not to be")
+        return whole(self, *arguments)
+
+    monkeypatch.setattr(Product, "_take", take)
+    with pytest.raises(OSError, match="it is not to be"):
+        search.search(lambda: False, lambda said: None)
+    assert len(asides) == 1
+    with pytest.raises(ChildProcessError):
+        os.waitpid(asides[0]._process, os.WNOHANG)
+
+
+def test_who_shares_the_search_is_cut_short_too(asides: list[Aside[object]]) -> None:
+    search, here = shared_search(), os.getpid()
+    found = search.search(lambda: os.getpid() != here, lambda said: None)
+    assert (found.finished, found.commands, found.divergence) == (False, (), None)
+    assert asides
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system ends a process with the one that forked it")
+def test_who_shares_the_search_ends_when_the_search_is_killed() -> None:
+    here, there = os.pipe()
+    searching = os.fork()
+    if not searching:
+        os.dup2(there, 1)
+        Aside(lambda: (os.write(1, str(os.getpid()).encode()), signal.pause()))
+        while True:
+            signal.pause()
+    os.close(there)
+    shares = os.pidfd_open(int(os.read(here, 100)))
+    os.close(here)
+    os.kill(searching, signal.SIGKILL)
+    os.waitpid(searching, 0)
+    try:
+        assert select.select([shares], [], [], 60.0)[0] == [shares]
+        os.close(shares)
+    except AssertionError:
+        signal.pidfd_send_signal(shares, signal.SIGKILL)
+        raise

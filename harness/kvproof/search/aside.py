@@ -7,13 +7,16 @@ import traceback
 from collections.abc import Callable
 from typing import Generic, NoReturn, TypeVar
 
+from kvproof.child import end_with_parent
+
 Answer = TypeVar("Answer")
 
 
 class Aside(Generic[Answer]):
     """One piece of work, begun at once. Its `answer` is asked for once, or it is called off.
 
-    Not for a process with threads, and not for code that is not ours: the other process ends without tidying up.
+    Not for a process with threads, and not for code that is not ours: the other process ends without tidying up. Where
+    the system can (Linux), it ends when this one does, however that ends.
     """
 
     def __init__(self, work: Callable[[], Answer]) -> None:
@@ -48,6 +51,7 @@ class Aside(Generic[Answer]):
 
 def _work(work: Callable[[], object], there: int) -> NoReturn:
     """In the other process. Whoever waits for the ends of pipes of the first one does not wait for this one too."""
+    end_with_parent()
     os.closerange(3, there)
     os.closerange(there + 1, os.sysconf("SC_OPEN_MAX"))
     status = 1

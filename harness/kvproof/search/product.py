@@ -253,22 +253,23 @@ class Product:
         parts, so that nothing tells afterwards how many they were."""
         size = -(-len(level) // self.processes)
         others = [deque(islice(level, start, start + size)) for start in range(size, len(level), size)]
-        asides = [Aside(partial(self._take_aside, part)) for part in others]
-        ended = self._take(deque(islice(level, size)), cut, progress)
-        for aside in asides:
-            if ended is None:
-                ended = self._take_in(aside.answer())
-            else:
+        asides = deque([Aside(partial(self._take_aside, part, cut)) for part in others])
+        try:
+            ended = self._take(deque(islice(level, size)), cut, progress)
+            while asides and ended is None:
+                ended = self._take_in(asides.popleft().answer())
+        finally:
+            for aside in asides:
                 aside.call_off()
         return ended
 
-    def _take_aside(self, part: deque[_Open]) -> _Part:
+    def _take_aside(self, part: deque[_Open], cut: Callable[[], bool]) -> _Part:
         """What another process does, and tells. It asks no invariants of the proofs: at which pairs they are asked goes
         by their numbers, which it does not know."""
         known, first = self._nodes.parts, self.pairs
         self._aside = []
         self.edges, self.taken, self.passed_by = 0, dict.fromkeys(self.taken, 0), None
-        ended = self._take(part, lambda: False, lambda said: None)
+        ended = self._take(part, cut, lambda said: None)
         parts = self._nodes.parts_from(known)
         found = list(zip(self._open, self._aside, self.parent[first:], self.via[first:], strict=True))
         return _Part(ended, self.edges, self.taken, self.phases, self.passed_by, known, parts, found)
