@@ -91,6 +91,7 @@ PREDICATES = Suite(
         "tests/specs/test_goals.py",
         "tests/specs/test_orders_made_by_hand.py",
         "tests/specs/test_planted_bugs.py",
+        "tests/specs/test_sentences_of_resets.py",
         "tests/specs/test_sentences_of_states.py",
         "tests/specs/test_sentences_of_the_second_tier.py",
         "tests/specs/test_sentences_of_transitions.py",

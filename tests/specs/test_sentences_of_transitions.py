@@ -10,6 +10,7 @@ from tests.specs.wrong import (
     LOADING,
     PINNING,
     RELOAD,
+    RESET,
     SLIDING,
     STORED,
     TWO_WORKERS,
@@ -23,29 +24,24 @@ from tests.specs.wrong import (
 
 from kvmodel import Scope
 from kvmodel import actions as act
-from kvmodel.request import DRAINING, Pins, Request
-from kvmodel.rules.reset import answers_true
-from kvmodel.tiers import Tiers
-from kvmodel.transfer_job import CASCADE, COPIED, FORGOTTEN, LAUNCHED, LIVE, LOAD, LOST, REPORTED, STORE, Job, Pair
+from kvmodel.request import DRAINING, Request
+from kvmodel.transfer_job import COPIED, FORGOTTEN, LAUNCHED, LIVE, LOAD, LOST, REPORTED, STORE, Job, Pair
 from kvspecs.liveness import every_full_block_is_stored_or_refused
 from kvspecs.safety import (
     dropped_jobs_publish_nothing,
     failed_copies_are_never_published,
-    false_reset_has_a_cause,
-    false_reset_serves_nothing_old,
     ids_are_never_reused,
     no_double_free,
     pinned_is_not_evicted,
     refused_changes_nothing,
     stale_completions_change_nothing,
-    true_reset_serves_nothing_old,
     workers_agree,
 )
 
-RESET = act.Reset("invalidate", "preempt")
-KEEP = act.Reset("invalidate", "keep")
 CLUMSY = AB._replace(double_frees=1, forgeries=1)
 FAILING_LOAD = RELOAD._replace(partial_failures=1)
+FIRST_FAILS = (*LOADING, "run w0 load, of which pair 0 fails")
+SECOND_FAILS = (*LOADING, "run w0 load, of which pair 1 fails")
 UNOWED = "a completion that no worker owed changed the job table"
 
 STEPS = [
@@ -186,70 +182,6 @@ STEPS = [
         "device block 0 lost its key 'a' while it had 2 references",
     ),
     WrongStep(
-        true_reset_serves_nothing_old.PROPERTY,
-        FENCING,
-        AB,
-        STORED,
-        RESET,
-        host_is(keys=(1, 2, 0)),
-        "the reset answered True, and host block 0 can still be hit as 'a'",
-    ),
-    WrongStep(
-        true_reset_serves_nothing_old.PROPERTY,
-        FENCING,
-        AB,
-        STORED,
-        RESET,
-        device_is(keys=(0, 2, 0)),
-        "the reset answered True, and device block 1 can still be hit as 'ab'",
-    ),
-    WrongStep(
-        true_reset_serves_nothing_old.PROPERTY,
-        FENCING,
-        AB,
-        (*STORED, 'submit y "ab"', "lookup y"),
-        RESET,
-        request_is(1, pins=Pins((0, 1), ())),
-        "the reset answered True, and the lookup of request 1 still pins what it found",
-    ),
-    WrongStep(
-        true_reset_serves_nothing_old.PROPERTY,
-        FENCING,
-        AB,
-        HANDLED,
-        RESET,
-        job_is(view=LIVE),
-        "the reset answered True, and job 0 can still publish",
-    ),
-    WrongStep(false_reset_has_a_cause.PROPERTY, PINNING, AB, HANDLED, RESET, is_so(), None),
-    WrongStep(
-        false_reset_serves_nothing_old.PROPERTY,
-        PINNING,
-        AB,
-        HANDLED,
-        RESET,
-        device_is(keys=(1, 0, 0)),
-        "the reset answered False, and device block 0 can still be hit as 'a'",
-    ),
-    WrongStep(
-        false_reset_serves_nothing_old.PROPERTY,
-        PINNING,
-        AB,
-        HANDLED,
-        RESET,
-        job_is(view=LIVE),
-        "the reset answered False, and job 0 can still publish",
-    ),
-    WrongStep(
-        false_reset_serves_nothing_old.PROPERTY,
-        PINNING,
-        AB,
-        HANDLED,
-        KEEP,
-        request_is(outdated=False),
-        "the reset answered False, and request 0 may still publish what the old weights computed",
-    ),
-    WrongStep(
         ids_are_never_reused.PROPERTY,
         PINNING,
         AB,
@@ -325,7 +257,7 @@ STEPS = [
         failed_copies_are_never_published.PROPERTY,
         FENCING,
         FAILING_LOAD,
-        (*LOADING, "run w0 load, of which pair 0 fails"),
+        FIRST_FAILS,
         act.Report(0, 2),
         host_is(keys=(1, 2, 3, 4)),
         "'a' could not be loaded from host block 0, and can still be hit there",
@@ -334,7 +266,7 @@ STEPS = [
         failed_copies_are_never_published.PROPERTY,
         PINNING,
         FAILING_LOAD,
-        (*LOADING, "run w0 load, of which pair 1 fails"),
+        SECOND_FAILS,
         act.Report(0, 2),
         request_is(2, computed=2),
         "request 2 counts 2 blocks as loaded, and only 1 were",
@@ -343,7 +275,7 @@ STEPS = [
         pinned_is_not_evicted.PROPERTY,
         PINNING,
         FAILING_LOAD,
-        (*LOADING, "run w0 load, of which pair 1 fails"),
+        SECOND_FAILS,
         act.Report(0, 2),
         host_is(keys=(0, 0, 3, 4)),
         "host block 0 lost its key 'a' while it had 1 references",
@@ -352,7 +284,7 @@ STEPS = [
         pinned_is_not_evicted.PROPERTY,
         PINNING,
         FAILING_LOAD,
-        (*LOADING, "run w0 load, of which pair 0 fails"),
+        FIRST_FAILS,
         act.Report(0, 2),
         host_is(keys=(0, 0, 3, 4)),
         "host block 1 lost its key 'ab' while it had 1 references",
@@ -370,7 +302,7 @@ STEPS = [
         failed_copies_are_never_published.PROPERTY,
         PINNING,
         FAILING_LOAD,
-        (*LOADING, "run w0 load, of which pair 0 fails"),
+        FIRST_FAILS,
         act.Report(0, 2),
         device_is(keys=(1, 0)),
         "the copy of 'a' into device block 0 failed, and it can be hit there",
@@ -426,81 +358,6 @@ STEPS = [
 @pytest.mark.parametrize("wrong", STEPS, ids=[f"{row.of.name}: {row.says or 'holds'}" for row in STEPS])
 def test_of_transitions(wrong: WrongStep) -> None:
     assert wrong.judged() == (None, wrong.says)
-
-
-def test_a_true_reset_whose_survivor_computes_with_the_old_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here the answer is wrong, not the effect."""
-    machine, before = state_after(FENCING, AB, *HANDLED)
-    after = machine.step(before, KEEP)
-    monkeypatch.setattr("kvmodel.rules.reset_fencing.answer", lambda state, meaning: True)
-    judge = true_reset_serves_nothing_old.PROPERTY.on_step
-    assert judge is not None
-    sentence = "the reset answered True, and request 0 still computes with the old weights' blocks"
-    assert judge(machine.setting, before, KEEP, after) == sentence
-
-
-def test_a_false_reset_without_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine, before = state_after(PINNING, AB, *STORED)
-    after = machine.step(before, RESET)
-    monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
-    judge = false_reset_has_a_cause.PROPERTY.on_step
-    assert judge is not None
-    sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
-    assert judge(machine.setting, before, RESET, after) == sentence
-
-
-def test_a_false_reset_for_a_job_that_nobody_counts_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds blocks, and is forgotten: no cause."""
-    machine, before = state_after(PINNING, AB, *HANDLED)
-    after = job_is(view=FORGOTTEN)(machine.step(before, RESET))
-    monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
-    judge = false_reset_has_a_cause.PROPERTY.on_step
-    assert judge is not None
-    sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
-    assert judge(machine.setting, before, RESET, after) == sentence
-
-
-def test_a_store_is_a_cause_for_the_tier_that_it_reads() -> None:
-    machine, before = state_after(PINNING, AB, *HANDLED)
-    of_the_device = act.Reset("evict", "preempt", "device")
-    after = machine.step(before, of_the_device)
-    judge = false_reset_has_a_cause.PROPERTY.on_step
-    assert judge is not None
-    assert [job.view for job in after.jobs] == [LIVE]
-    assert judge(machine.setting, before, of_the_device, after) is None
-
-
-@pytest.mark.parametrize(
-    ("tiers", "request_runs", "job", "has_a_cause"),
-    [
-        pytest.param("host", True, None, False, id="a survivor holds device blocks alone"),
-        pytest.param("device", True, None, True, id="a survivor holds device blocks"),
-        pytest.param("device", False, CASCADE, False, id="a cascade holds none of the device"),
-        pytest.param("host", False, CASCADE, True, id="a cascade holds a host block"),
-    ],
-)
-def test_a_cause_is_one_for_the_tiers_that_were_named(
-    monkeypatch: pytest.MonkeyPatch, tiers: Tiers, request_runs: bool, job: int | None, has_a_cause: bool
-) -> None:
-    machine, state = state_after(PINNING, AB, *(('submit x "ab"', "admit x") if request_runs else ()))
-    jobs = () if job is None else (Job(0, job, -1, (), LIVE, (COPIED,)),)
-    monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
-    judge = false_reset_has_a_cause.PROPERTY.on_step
-    assert judge is not None
-    sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
-    found = judge(machine.setting, state, act.Reset("evict", "keep", tiers), state._replace(jobs=jobs))
-    assert found == (None if has_a_cause else sentence)
-
-
-@pytest.mark.parametrize("commands", [STORED, HANDLED], ids=["its key is there", "it is on its way"])
-def test_what_is_stored_outlives_a_reset_of_the_device_alone(commands: tuple[str, ...]) -> None:
-    machine, before = state_after(PINNING, AB, *commands)
-    of_the_device = act.Reset("evict", "keep", "device")
-    after = machine.step(before, of_the_device)
-    judge = false_reset_serves_nothing_old.PROPERTY.on_step
-    assert judge is not None
-    assert not answers_true(machine.setting, after, of_the_device)
-    assert judge(machine.setting, before, of_the_device, after) is None
 
 
 def test_a_mark_that_came_before_changes_nothing() -> None:
@@ -573,7 +430,7 @@ def test_a_host_block_is_not_left_by_a_request_that_grows() -> None:
 
 
 def test_what_was_computed_before_a_load_is_not_counted_with_it() -> None:
-    machine, before = state_after(PINNING, FAILING_LOAD, *LOADING, "run w0 load, of which pair 1 fails")
+    machine, before = state_after(PINNING, FAILING_LOAD, *SECOND_FAILS)
     action = act.Report(0, 2)
     after = machine.step(before, action)
     judge = failed_copies_are_never_published.PROPERTY.on_step

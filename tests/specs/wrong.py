@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tests.seeds.driving import state_after
 
 from kvmodel import Contract, Scope, State
-from kvmodel.actions import Action
+from kvmodel.actions import Action, Reset
 from kvspecs.property import Broken, Property
 
 PINNING, FENCING = Contract("pinning"), Contract("fencing")
@@ -24,6 +24,8 @@ Y_SERVED = (
     *("report w0 job 1", "finish y"),
 )
 LOADING = (*STORED, "finish x", *Y_SERVED, 'submit z "ab"', "admit z", "launch")
+
+RESET = Reset("invalidate", "preempt")
 
 Change = Callable[[State], State]
 
