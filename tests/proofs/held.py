@@ -1,7 +1,7 @@
 """Transitions of the machine held against the specification.
 
-`python -m tests.proofs.held [N]` takes N transitions in each discipline, of all modes that the specification has,
-at s1, s2 and s3, and prints how many there were and what does not agree.
+`python -m tests.proofs.held [N]` takes at most some N transitions in each discipline, of s1 and s2 in all modes that
+the specification has, and half as many of s3, and prints how many there were and what does not agree.
 """
 
 import sys
@@ -53,7 +53,7 @@ def held(machine: Machine, limit: int, alter: Callable[..., Effect] | None = Non
 
 
 def main(wanted: int) -> int:
-    """Half of the transitions of a discipline at s3, the rest in all modes at s1 and s2."""
+    """wanted: of each discipline in all modes at s1 and s2, an equal share for each; and half as many at s3."""
     total, wrong = 0, Counter[str]()
     for discipline in DISCIPLINES:
         small = machines(discipline, "s1") + machines(discipline, "s2")
