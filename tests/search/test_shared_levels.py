@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from kvmodel import Contract, Machine
+from kvmodel import actions as act
 from kvmodel.contract import Discipline
 from kvproof.scopes import SCOPES
 from kvproof.search import product
 from kvproof.search.aside import Aside
 from kvproof.search.modes import MODES, Variant
-from kvproof.search.product import Product
+from kvproof.search.nodes import Named
+from kvproof.search.product import Product, _Open
+from kvproof.targets.command import Command
 from kvproof.targets.invariants import Broken
 from kvproof.targets.kvoffload import Ledger
 from kvproof.targets.outcome import Answer
@@ -91,6 +94,51 @@ def test_an_invariant_of_the_proofs_that_breaks_late_is_seen_at_the_same_pair(
     found = search.search(lambda: False, lambda said: None)
     assert found.divergence is not None
     assert (found.pairs, found.divergence.property) == (102, "no-use-after-free")
+
+
+class Keeping(Product):
+    """Keeps the target's own states, in the order of their discovery."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine, Ledger(machine.setting), composites=True)
+        self.own: list[object] = []
+
+    def _enter(self, name: Named, node: _Open, parent: int, command: Command | None) -> bool:
+        is_new = super()._enter(name, node, parent, command)
+        if is_new:
+            self.own.append(node.own)
+        return is_new
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(
+    ("breaks", "told"),
+    [
+        ({"no-use-after-free"}, "no-use-after-free"),
+        ({"no-use-after-free", "no-double-free"}, "no-double-free"),
+    ],
+    ids=["of the proofs alone", "a property too"],
+)
+def test_what_breaks_in_one_state_is_told_in_the_same_way(
+    breaks: set[str], told: str, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a property before an invariant of the proofs, and with the rule of the action. Pair 181 is one that, of two
+    processes, the other comes to."""
+    monkeypatch.setattr(product, "THEN_ONE_IN", 1)
+    machine = Machine(Contract("fencing"), SCOPES["s1"])
+    whole = Keeping(machine)
+    assert whole.search(lambda: False, lambda said: None).finished
+    wrong = whole.own[180]
+    search = Product(machine, Ledger(machine.setting), composites=True, processes=processes)
+    broken = Broken("no-use-after-free", "it breaks")
+    monkeypatch.setattr(search.invariants, "of_specification", lambda own: broken if own == wrong else None)
+    if "no-double-free" in breaks:
+        judge = ("no-double-free", lambda setting, own: "it breaks" if own == wrong else None)
+        monkeypatch.setattr(search.invariants, "_on_state", [judge])
+    found = search.search(lambda: False, lambda said: None)
+    assert found.divergence is not None
+    assert (found.pairs, len(found.commands)) == (181, 11)
+    assert (found.divergence.property, found.divergence.rule) == (told, act.Run)
 
 
 def test_what_is_done_aside_is_answered() -> None:

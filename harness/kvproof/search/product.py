@@ -98,6 +98,7 @@ class _Part(NamedTuple):
 
     known, parts  how many parts of states it had names for when it began, and those that it has named since
     found         the nodes that are new to it, each with its name there, its parent, and the command that leads to it
+    unasked       the actions that lead to those, by position, that break no property: their proofs are yet to be asked
     """
 
     ended: _Ended | None
@@ -108,6 +109,7 @@ class _Part(NamedTuple):
     known: int
     parts: list[Hashable]
     found: list[tuple[_Open, Named, int, Command | None]]
+    unasked: dict[int, tuple[Action, ...]]
 
 
 class Product:
@@ -118,7 +120,8 @@ class Product:
     asked       pairs at which the invariants of the proofs were asked (count); passed_over: pairs at which they were
                 not, because from ASKED_AT_FIRST on they are asked of a sample
     known       says of a divergence that it is known: the search goes on past it, and keeps the first in `passed_by`
-    processes   how many take a level together, if it is large; they find the same in the same order as one does
+    processes   how many take a level together, if it is large; they find the same in the same order as one does, but
+                may have taken more edges where an invariant of the proofs ends the search
     allowance   a pair stands for those that differ from it in having less left alone (`kvproof.search.allowance`)
     """
 
@@ -153,6 +156,8 @@ class Product:
         self.processes = processes
         self._aside: list[Named] | None = None
         """In a process that takes a part of a level: the names of the nodes that it has found."""
+        self._unasked: dict[int, tuple[Action, ...]] = {}
+        """There, too: the actions that lead to the nodes that break no property, by their position among those."""
         self._met: dict[int, list[tuple[State, Hashable, State | Crashed | None]]] = {}
         """By the hash of the state, which takes a while and is looked up in two tables at every edge."""
         self._met_before = self._met
@@ -272,7 +277,7 @@ class Product:
         ended = self._take(part, cut, lambda said: None)
         parts = self._nodes.parts_from(known)
         found = list(zip(self._open, self._aside, self.parent[first:], self.via[first:], strict=True))
-        return _Part(ended, self.edges, self.taken, self.phases, self.passed_by, known, parts, found)
+        return _Part(ended, self.edges, self.taken, self.phases, self.passed_by, known, parts, found, self._unasked)
 
     def _take_in(self, part: _Part) -> _Ended | None:
         """Go on as if this process had taken the part."""
@@ -283,12 +288,12 @@ class Product:
             self.phases |= part.phases
         self.passed_by = self.passed_by or part.passed_by
         translated = self._nodes.translation(part.known, part.parts)
-        for node, name, parent, command in part.found:
+        for position, (node, name, parent, command) in enumerate(part.found):
             assert command is not None
             if not self._enter(translated(name), node, parent, command) or node.own is None:
                 continue
-            if self._asks_proofs() and not isinstance(node.own, Crashed):
-                difference = self.invariants.judged_by_proofs(command, node.own)
+            if self._asks_proofs() and position in part.unasked and not isinstance(node.own, Crashed):
+                difference = self.invariants.judged_by_proofs(command, part.unasked[position], node.own)
                 if difference is not None and not self._pass_by((*self.path(parent), command), difference):
                     return _Ended((*self.path(parent), command), difference)
         return part.ended
@@ -349,9 +354,12 @@ class Product:
         """What this step of the target breaks in its own state; and what its own state breaks, where it is new."""
         if reached.own is None:
             return None
-        if fresh:
-            return self.invariants.judged(before, command, reached.actions, reached.own, self._asks_proofs())
-        return self.invariants.judged_step(before, command, reached.actions, reached.own)
+        if not fresh:
+            return self.invariants.judged_step(before, command, reached.actions, reached.own)
+        difference = self.invariants.judged(before, command, reached.actions, reached.own, self._asks_proofs())
+        if difference is None and self._aside is not None:
+            self._unasked[len(self._aside) - 1] = reached.actions
+        return difference
 
     def _put_back(self, number: int, snapshot: Hashable) -> None:
         journal.put_back(self.machine.setting, lambda: self.path(number))

@@ -97,9 +97,9 @@ class Invariants:
             return difference
         return _told(asked_of_target(lambda: self.of_state(after, proofs)), command, _only(actions))
 
-    def judged_by_proofs(self, command: Command, after: State) -> Divergence | None:
+    def judged_by_proofs(self, command: Command, actions: Sequence[Action], after: State) -> Divergence | None:
         """Which of their invariants breaks in the state to which one command has led."""
-        return _told(asked_of_target(lambda: self.of_specification(after)), command, None)
+        return _told(asked_of_target(lambda: self.of_specification(after)), command, _only(actions))
 
     def judged_step(
         self, before: State, command: Command, actions: Sequence[Action], after: State | Crashed
