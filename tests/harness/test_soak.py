@@ -521,10 +521,6 @@ BYTES = (
     "true-reset-serves-nothing-old",
 )
 
-UNFENCED = ("fence-before-reuse", *BYTES)
-"""The books look once the launch has been made: a copy that has run by then is not late for them, and may have come
-too late for its bytes."""
-
 
 def evictions_are_not_announced(patch: Patch) -> None:
     """Routers go on sending requests to a block that is somebody else's."""
@@ -555,8 +551,8 @@ def evictions_are_not_announced(patch: Patch) -> None:
             "every-full-block-is-stored-or-refused",
         ),
         bug(the_first_report_completes, "fencing", "published-after-all-copied", "workers-agree"),
-        bug(no_fence, "fencing", *UNFENCED),
-        bug(forgotten_jobs_are_not_flushed, "fencing", *UNFENCED),
+        bug(no_fence, "fencing", "fence-before-reuse"),
+        bug(forgotten_jobs_are_not_flushed, "fencing", "fence-before-reuse"),
         bug(job_ids_outlive_a_reset, "fencing", "every-request-can-finish"),
         bug(the_host_keeps_its_keys, "pinning", "false-reset-serves-nothing-old", "true-reset-serves-nothing-old"),
         bug(survivors_publish, "fencing", "false-reset-serves-nothing-old", "true-reset-serves-nothing-old"),
