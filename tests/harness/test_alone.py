@@ -1,8 +1,11 @@
 """What fails becomes a test that needs no kvproof, in the words of the adapter: the calls, and what should hold."""
 
+import ast
+
 import pytest
 
 from kvmodel import Contract, Machine
+from kvmodel.actions import Submit
 from kvmodel.scope import Scope
 from kvproof.targets.alone import Alone, direct_test
 from kvproof.targets.command import Command
@@ -76,6 +79,18 @@ def test_of_what_is_seen_each_field_that_differs_and_can_be_shown_is_asserted() 
     assert written(wrong._replace(target_state=only_keys)) == []
 
 
+def test_what_is_seen_of_requests_and_of_work_is_compared_without_names_of_ours() -> None:
+    machine = Machine(Contract("pinning"), SCOPE)
+    before = machine.initial()
+    after = machine.step(before, Submit(1))
+    alone = Alone(ALONE.begin, ALONE.calls, {"requests": "engine.requests", "has_work": "engine.busy"})
+    wrong = diverged("view", "submit")._replace(contract_state=after, target_state=before)
+    *_, requests, work = direct_test(alone, SCOPE, COMMANDS[:1], (), wrong, "it").splitlines()
+    compared = ast.literal_eval(requests.removeprefix("    assert tuple(engine.requests) == "))
+    assert compared == after.requests
+    assert work == "    assert (engine.busy) is True"
+
+
 def test_what_the_adapter_has_no_words_for_is_no_test() -> None:
     assert written(diverged("choice", "schedule")) == []
     assert written(diverged("crash", "start", "OSError"), commands=()) == []
@@ -90,6 +105,9 @@ def test_what_the_adapter_has_no_words_for_is_no_test() -> None:
         ("", {"abort": "{keys}"}, {}, "alone says what there is not: 'keys'"),
         ("", {"forget": "x()"}, {}, "alone says what there is not: 'forget'"),
         ("", {"schedule": "{"}, {}, "alone says what there is not: "),
+        ("", {"run": "run({worker:d})"}, {}, "alone says what there is not: Unknown format code 'd'"),
+        ("", {"submit": "{request.number}"}, {}, "alone says what there is not: 'str' object has no attribute"),
+        ("", {"submit": "{prompt[0]}"}, {}, "alone says what there is not: 'int' object is not subscriptable"),
         ("", {}, {"blocks": "x"}, "alone shows 'blocks', which is no field of the view"),
     ],
 )
