@@ -6,7 +6,6 @@ known by who made them and not by their ids, and what nobody could give at that 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple
 
 from kvmodel import Contract, Machine, State
@@ -122,8 +121,14 @@ def performed(
 ) -> Attempt:
     """Perform just these commands on a fresh target, and see which jobs each of them makes."""
     machine = Machine(contract, scope)
-    states = [machine.initial()]
-    run = run_of(machine, open_at(machine), commands, cut, told=states.append)
-    made = [_made_since(before, after) for before, after in pairwise(states)]
+    before = machine.initial()
+    made: list[tuple[Made, ...]] = []
+
+    def reached(state: State) -> None:
+        nonlocal before
+        made.append(_made_since(before, state))
+        before = state
+
+    run = run_of(machine, open_at(machine), commands, cut, told=reached)
     made = [*made, *[()] * run.done][: run.done]
     return Attempt(Plan(contract, scope, tuple(commands[: run.done]), tuple(made)), run)
