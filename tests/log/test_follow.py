@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kvmodel.request import WAITING
+from kvproof.log import follow
 from kvproof.log.follow import Follower, Stuck
 from kvproof.log.lines import Lines
 from kvproof.log.telling import told
@@ -36,6 +37,18 @@ def test_operations_run_no_sooner_than_the_log_needs_them(tmp_path: Path) -> Non
     follower, stuck, _ = followed(written(tmp_path, lines()[:4]))
     assert stuck is None
     assert follower.inferred == 3  # both computes before the output, and the store of the worker that reported
+
+
+def test_of_more_runs_than_there_is_room_for_states_every_command_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roomy, _, _ = followed(written(tmp_path, lines()[:4]))
+    monkeypatch.setattr(follow, "MOST_CELLS", 1)
+    follower, stuck, _ = followed(written(tmp_path, lines()[:4]))
+    assert stuck is None
+    assert (len(roomy.recent), len(follower.recent), follower.inferred) == (len(roomy.transcript.commands), 1, 3)
+    assert follower.transcript.commands == roomy.transcript.commands
+    assert follower.state == roomy.state
 
 
 CHANGES: dict[str, tuple[int, list[str], object, str, int]] = {

@@ -119,34 +119,38 @@ class Follower:
             self._bad(entry, "has failed, which belongs to a report in a log without runs; else log fail_copy")
         state = self.state
         explained = self._explained(entry, said, state)
-        best, ran_then = (state, explained), 0
+        best = state, explained
         later = self._later(said.command) if self._may_infer(said.command) else iter(())
-        ran: list[Taken] = []
+        commands: list[Command] = []
+        ran: deque[Taken] = deque(maxlen=self.recent.maxlen)  # a line may need more runs than there is room for states
+        until_best: tuple[list[Command], list[Taken]] = [], []
         while isinstance(explained, Divergence):
             following = next(later, None)
             if following is None:
-                self._goes_on(ran[:ran_then])
+                self._goes_on(*until_best)
                 self.transcript.goes_on([said.command])
                 return self._stuck(entry, said.command, *best)
+            commands.append(following.command)
             ran.append(following)
             state = following.after
             explained = self._explained(entry, said, state)
             if _is_about_what_is_seen(explained) and not _is_about_what_is_seen(best[1]):
-                best, ran_then = (state, explained), len(ran)
+                best, until_best = (state, explained), (list(commands), list(ran))
         for job, positions in entry.failed.items():
             self._failed(entry, state, job, positions)
         taken = Taken(
             self.machine, state, said.command, explained.actions, explained.state, entry, entry.answered
         )  # fmt: skip
-        self._goes_on([*ran, taken])
-        self.inferred += len(ran)
+        self._goes_on([*commands, said.command], [*ran, taken])
+        self.inferred += len(commands)
         return None
 
-    def _goes_on(self, taken: list[Taken]) -> None:
+    def _goes_on(self, commands: list[Command], taken: list[Taken]) -> None:
+        """taken: the last of these commands, as many as are remembered."""
         for one in taken:
             self.state = one.after
         self.recent.extend(taken)
-        self.transcript.goes_on([one.command for one in taken])
+        self.transcript.goes_on(commands)
 
     def _failed(self, entry: Entry, state: State, job: int, positions: tuple[int, ...]) -> None:
         """What a report says of failures must have been known when the copy ran, and be of pairs that it has."""
