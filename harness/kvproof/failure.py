@@ -32,6 +32,7 @@ class Failure:
                   it is about robustness, and no violation; mostly empty
     contract      that the target was held to, where it is not the job's own: an engine may take modes in turn
     alone         a test that needs no kvproof, of a target that says how; else empty
+    alone_lacks   what the target does not say of it, in a sentence without its full stop; mostly empty
     minimal       "shortest" if no shorter command sequence fails, "shrunk" if it was only made shorter
     """
 
@@ -56,6 +57,7 @@ class Failure:
     contract: Contract | None = None
     fault: str = ""
     alone: str = ""
+    alone_lacks: str = ""
 
     @cached_property
     def fingerprint(self) -> str:

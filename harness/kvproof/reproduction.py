@@ -1,5 +1,6 @@
 """Reproduction: a kept trace as a test that fails while the bug is there. What `test_repro.py` of a failure calls."""
 
+import textwrap
 from pathlib import Path
 
 from kvmodel import Machine
@@ -56,7 +57,7 @@ def test_of(failure: Failure, device: str) -> str:
     """
     return "\n".join(
         [
-            documented(failure),
+            documented(failure, lacking=failure.alone_lacks),
             "from pathlib import Path",
             "",
             "from kvproof import reproduce",
@@ -70,18 +71,24 @@ def test_of(failure: Failure, device: str) -> str:
     )
 
 
-def documented(failure: Failure) -> str:
-    """What a test says of itself, with a line break at its end."""
-    about = f"{failure.property}: {failure.sentence}"
-    said = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else " " for c in about)
+def documented(failure: Failure, lacking: str = "") -> str:
+    """What a test says of itself, with a line break at its end. lacking: why there is none that needs no kvproof."""
+    said = _harmless(f"{failure.property}: {failure.sentence}")
     first = f'"""{said[:90].strip()}' + (" ..." if len(said) > 90 else "")
+    without = f"There is no test_alone.py beside this, which would need no kvproof: {_harmless(lacking)}."
     return "\n".join(
         [
             first,
             "",
             f"Written by kvproof {__version__}. Run it with pytest where the target can be imported: it fails while",
             "the target does what the trace beside it shows, and passes when that is mended.",
+            *(["", *textwrap.wrap(without, 100)] if lacking else []),
             '"""',
             "",
         ]
     )
+
+
+def _harmless(text: str) -> str:
+    """As it may stand in a docstring."""
+    return "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else " " for c in text)

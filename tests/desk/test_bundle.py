@@ -1,5 +1,6 @@
 """What is kept of a failure: found by one process, and each of its files used by another."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -100,3 +101,17 @@ def test_code_in_a_name_is_never_code() -> None:
     text = written(failure, evil)
     compile(text, "test_repro.py", "exec")
     assert "\nimport os" not in text
+
+
+def test_what_the_adapter_cannot_say_without_kvproof_is_a_sentence_in_the_other_test() -> None:
+    from kvmodel.scope import Scope
+    from kvproof.failure import Failure
+    from kvproof.reproduction import test_of as written
+
+    failure = Failure(
+        "everything-drains", "It hangs.", "x.py:X", "pinning", "s1", Scope(1, 1, 1, ("a",)), "fuzz", (), 0
+    )
+    without = "There is no test_alone.py beside this, which would need no kvproof: it fails before the first command."
+    assert "test_alone" not in written(failure, "")
+    lacking = dataclasses.replace(failure, alone_lacks="it fails before the first command")
+    assert without in written(lacking, "").replace("\n", " ")

@@ -1,17 +1,20 @@
 """What fails becomes a test that needs no kvproof, in the words of the adapter: the calls, and what should hold."""
 
 import ast
+import inspect
 
 import pytest
 
 from kvmodel import Contract, Machine
 from kvmodel.actions import Submit
 from kvmodel.scope import Scope
-from kvproof.targets.alone import Alone, direct_test
+from kvproof.obligations import watched, workers
+from kvproof.targets.alone import Alone, Unsaid, direct_test, sources
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 
 SCOPE = Scope(3, 2, 1, ("ab", "a"))
+CONTRACT = Contract("pinning", "lazy")
 ALONE = Alone(
     begin="from engine import Engine\nengine = Engine({device_blocks})",
     calls={
@@ -25,7 +28,7 @@ COMMANDS = (Command("submit", (1,)), Command("run", (0, "store")), Command("rese
 
 
 def written(divergence: Divergence, commands: tuple[Command, ...] = COMMANDS, notes: tuple[str, ...] = ()) -> list[str]:
-    return direct_test(ALONE, SCOPE, commands, notes, divergence, "it").splitlines()
+    return direct_test(ALONE, SCOPE, CONTRACT, commands, notes, divergence, "it").splitlines()
 
 
 def diverged(*cause: str, says: str = "") -> Divergence:
@@ -76,7 +79,8 @@ def test_of_what_is_seen_each_field_that_differs_and_can_be_shown_is_asserted() 
         "    assert sorted(engine.free) == [0, 1, 2]",
     ]
     only_keys = right._replace(device=right.device._replace(keys=(0, 7, 0)))
-    assert written(wrong._replace(target_state=only_keys)) == []
+    with pytest.raises(Unsaid, match=r"^the adapter has no words in which 'view reset' could be seen without kvproof$"):
+        written(wrong._replace(target_state=only_keys))
 
 
 def test_what_is_seen_of_requests_and_of_work_is_compared_without_names_of_ours() -> None:
@@ -85,16 +89,73 @@ def test_what_is_seen_of_requests_and_of_work_is_compared_without_names_of_ours(
     after = machine.step(before, Submit(1))
     alone = Alone(ALONE.begin, ALONE.calls, {"requests": "engine.requests", "has_work": "engine.busy"})
     wrong = diverged("view", "submit")._replace(contract_state=after, target_state=before)
-    *_, requests, work = direct_test(alone, SCOPE, COMMANDS[:1], (), wrong, "it").splitlines()
+    *_, requests, work = direct_test(alone, SCOPE, CONTRACT, COMMANDS[:1], (), wrong, "it").splitlines()
     compared = ast.literal_eval(requests.removeprefix("    assert tuple(engine.requests) == "))
     assert compared == after.requests
     assert work == "    assert (engine.busy) is True"
 
 
-def test_what_the_adapter_has_no_words_for_is_no_test() -> None:
-    assert written(diverged("choice", "schedule")) == []
-    assert written(diverged("crash", "start", "OSError"), commands=()) == []
-    assert written(diverged("crash", "schedule", "KeyError"), commands=(Command("schedule"),)) == []
+@pytest.mark.parametrize(
+    ("cause", "commands", "why"),
+    [
+        (("choice", "schedule"), COMMANDS, "the adapter has no words in which 'choice schedule' could be seen"),
+        (("crash", "start", "OSError"), (), "it fails before the first command"),
+        (
+            ("crash", "schedule", "KeyError"),
+            (Command("schedule"),),
+            "does not say how the engine is asked for 'schedule'",
+        ),
+    ],
+)
+def test_what_the_adapter_has_no_words_for_is_no_test(
+    cause: tuple[str, ...], commands: tuple[Command, ...], why: str
+) -> None:
+    with pytest.raises(Unsaid, match=why):
+        written(diverged(*cause), commands=commands)
+
+
+class TestOfAnEngineThatIsHeldToItsObligations:
+    OWING = Alone(
+        begin="engine = Engine({store_mode}, {depth})",
+        calls={
+            "submit": "submit({symbols}, {decoded})",
+            "reset": "reset({requests}, {tiers})",
+            "drain": "drain()",
+        },
+        owed={"rest": "not held()", "rest unfinished": "not unfinished()"},
+        driver="class Engine: ...\n",
+    )
+
+    def test_the_obligation_is_asserted_that_its_cause_names_most_closely(self) -> None:
+        def ending(*cause: str) -> str:
+            commands = (Command("submit", (0,)), Command("drain"))
+            scope = SCOPE._replace(decode=1)
+            return direct_test(self.OWING, scope, CONTRACT, commands, (), diverged(*cause), "it")
+
+        assert ending("rest", "unfinished").splitlines() == [
+            "def test_it() -> None:",
+            "    engine = Engine('lazy', 1)",
+            "    submit('ab', 1)  # 1 submit x \"ab\"",
+            "    drain()  # 2 drain",
+            "    assert not unfinished()",
+            "",
+            "",
+            "class Engine: ...",
+        ]
+        assert "    assert not held()\n" in ending("rest", "device", "leaked")
+
+    def test_a_reset_that_answers_false_without_a_cause(self) -> None:
+        commands = (Command("reset", ("evict", "keep")),)
+        wrong = diverged("reset", "False without a cause")
+        text = direct_test(self.OWING, SCOPE, CONTRACT, commands, (), wrong, "it")
+        assert "    assert (reset('keep', 'all')) is not False  # 1 reset evict, survivors kept\n" in text
+
+
+def test_the_text_of_modules_does_without_what_they_import_of_each_other() -> None:
+    text = sources(workers, watched)
+    assert text.index("class Workers") < text.index("class Books")
+    assert "from kvproof" in inspect.getsource(watched)
+    assert "from kv" not in text
 
 
 @pytest.mark.parametrize(

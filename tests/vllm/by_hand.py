@@ -45,7 +45,7 @@ def release() -> tuple[int, int]:
     raise AssertionError("vllm is imported and not installed")
 
 
-MODEL = Path(__file__).parents[2] / "harness" / "kvproof" / "targets" / "vllm" / "model"
+MODEL = Path(__file__).with_name("model")
 """A folder with a small model's configuration, and no weights."""
 
 

@@ -8,14 +8,14 @@ from typing import NamedTuple, cast
 
 from kvmodel import Action, Machine, State
 from kvmodel.actions import Reset
-from kvmodel.contract import Discipline
+from kvmodel.contract import Contract, Discipline
 from kvmodel.machine import RULES
 from kvmodel.rules import reset_fencing, reset_pinning
 from kvproof.failure import Failure, Minimal
-from kvproof.obligations.runs import is_watched, run_of_watched
+from kvproof.obligations.runs import NOT_POSSIBLE, is_watched, run_of_watched
 from kvproof.obligations.watched import Watched
 from kvproof.search.modes import Variant
-from kvproof.targets.alone import Alone, direct_test
+from kvproof.targets.alone import Alone, Unsaid, direct_test
 from kvproof.targets.command import Command
 from kvproof.targets.dangers import NEXT
 from kvproof.targets.divergence import Divergence
@@ -160,19 +160,26 @@ def failure_of(
         device=device,
         contract=variant.contract,
     )
-    return dataclasses.replace(failure, alone=_alone(failure, divergence))
+    try:
+        return dataclasses.replace(failure, alone=_alone(failure, variant.contract, divergence))
+    except Unsaid as why:
+        return dataclasses.replace(failure, alone_lacks=str(why))
 
 
-def _alone(failure: Failure, divergence: Divergence) -> str:
-    """The failure as a test that needs no kvproof; empty where the target does not say how."""
+def _alone(failure: Failure, contract: Contract, divergence: Divergence) -> str:
+    """The failure as a test that needs no kvproof; empty of a target that says nothing of how. Raises Unsaid where it
+    does, but not for all that is needed here."""
     try:
         alone = None if failure.target == MACHINE else getattr(load(failure.target, failure.device), "alone", None)
     except BadUsage:  # it cannot be opened here, such as an engine that only wrote a log
         return ""
     if not isinstance(alone, Alone):
         return ""
+    notes = (*failure.notes, *[""] * len(failure.commands))
+    given = [pair for pair in zip(failure.commands, notes, strict=False) if pair[1] != NOT_POSSIBLE]
+    commands, noted = [command for command, _ in given], [note for _, note in given]
     name = f"{failure.fingerprint}_alone"
-    return direct_test(alone, failure.scope, failure.commands, failure.notes, divergence, name)
+    return direct_test(alone, failure.scope, contract, commands, noted, divergence, name)
 
 
 _SOURCE = re.compile(r"vLLM (?:PRs?|issues?) \d+(?:(?:,| and| or) \d+)*|PRs? \d+")

@@ -1,4 +1,4 @@
-"""What is read of vLLM that vLLM does not promise, all of it here.
+"""What is read of vLLM that vLLM does not promise, all of it here but for the places where simulated copies are put.
 
 A name that is gone is an error that names it: the adapter is wrong for that release, and not vLLM.
 """

@@ -2,22 +2,54 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any, Self
 
 from kvmodel.contract import DEPTHS, Contract, StoreMode
 from kvmodel.setting import Setting
 from kvmodel.tiers import TIERS, objection
+from kvproof.obligations import workers
 from kvproof.obligations.watched import Books, Pool
 from kvproof.obligations.workers import Workers
+from kvproof.targets.alone import Alone, sources
 from kvproof.targets.command import Command, request_name
 from kvproof.targets.outcome import Answer, Outcome, Refused
 from kvproof.targets.target import StepTarget
 from kvproof.targets.vllm import private
-from kvproof.targets.vllm.engine import RELEASE, TOKENS_PER_BLOCK, Engine
+from kvproof.targets.vllm.engine import RELEASE, TOKENS_PER_BLOCK, Copies, Engine, driver
 from kvproof.targets.vllm.reports import Reports
 
 FAILED_TO_RESET = "Failed to reset KV cache"
 """How the text begins of the exception by which vLLM's scheduler refuses a reset while blocks are in use."""
+
+
+def driven_alone(copies: str, module: ModuleType) -> Alone:
+    """How vLLM is asked for the same without kvproof: by the text of what drives it here.
+
+    copies  makes the simulated copies, which the module has
+    """
+    return Alone(
+        driver=sources(workers, driver, module),
+        begin=f"vllm = Vllm.of({copies}, {{device_blocks}}, {{host_blocks}}, {{workers}}, {{depth}})",
+        calls={
+            "submit": "vllm.submit({request}, {symbols}, {decoded})",
+            "schedule": "vllm.schedule()",
+            "run": "vllm.workers.run({worker}, {stream})",
+            "handle_output": "vllm.handle_output()",
+            "abort": "vllm.abort({request})",
+            "reset": "vllm.reset({requests}, {tiers})",
+            "drain": "vllm.drain()",
+        },
+        owed={
+            "rest unfinished": "not vllm.unfinished()",
+            "rest unreported": "not vllm.workers.unfinished()",
+            "rest device": "not vllm.held()",
+            "hang request": "not vllm.unfinished()",
+            "hang engine": "vllm.rests()",
+            "misread other": "not vllm.workers.misreads",
+            "misread unwritten": "not vllm.workers.misreads",
+        },
+    )
 
 
 class ConnectorTarget(StepTarget):
@@ -41,24 +73,26 @@ class ConnectorTarget(StepTarget):
         self.resets_left = scope.resets
         self.reports = Reports(self, scope.workers)
         with private.as_known(RELEASE):
-            self.engine = Engine(self.connector, self.extra(setting), setting, self.workers, self.reports)
+            self.engine = Engine(
+                self.connector, self.extra(setting), self.copies(setting), setting, self.workers, self.reports
+            )
             self.connected(setting)
 
     @abstractmethod
+    def copies(self, setting: Setting) -> Copies:
+        """How vLLM's connector is set up, with simulated copies."""
+
     def host_blocks(self, setting: Setting) -> int:
         """Blocks of the host tier, with those that nobody gets."""
+        return setting.scope.host_blocks + self.copies(setting).unused
 
-    @abstractmethod
     def extra(self, setting: Setting) -> Mapping[str, Any]:
         """vLLM's `kv_connector_extra_config`."""
+        return self.copies(setting).extra(setting.scope.host_blocks, setting.scope.workers)
 
     @abstractmethod
     def connected(self, setting: Setting) -> None:
-        """Put the simulated copies in the place of the real ones. Raises Unreadable."""
-
-    @abstractmethod
-    def metadata_for_worker(self, metadata: Any) -> Any:
-        """The connector's metadata as one worker's process gets it."""
+        """Take hold of the host tier's books. Raises Unreadable."""
 
     @abstractmethod
     def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
@@ -157,7 +191,7 @@ class ConnectorTarget(StepTarget):
             return super().perform(command)
 
     def submit(self, request: int) -> Outcome:
-        self.engine.submit(request)
+        self.engine.submitted(request)
         self.naming[request] = 0
         return Answer()
 
@@ -178,21 +212,16 @@ class ConnectorTarget(StepTarget):
         return Answer()
 
     def reset(self, meaning: str, requests: str, tiers: str = "all") -> Outcome:
-        """`preempt` is vLLM's reset_running_requests, `all` its reset_connector; the host alone is
-        reset_connector_cache."""
         self.resets_left -= 1
-        scheduler = self.engine.scheduler
-        if tiers == "host":
-            return Answer(scheduler.reset_connector_cache())
         try:
-            return Answer(scheduler.reset_prefix_cache(requests == "preempt", tiers == "all"))
+            return Answer(self.engine.reset(requests, tiers))
         except RuntimeError as error:
             if not str(error).startswith(FAILED_TO_RESET):
                 raise
             return Refused(f"RuntimeError: {error}")
 
     def schedule(self) -> Outcome:
-        scheduled = self.engine.schedule(self.metadata_for_worker)
+        scheduled = self.engine.schedule()
         return Answer("; ".join(self._words(scheduled)))
 
     def handle_output(self) -> Outcome:
