@@ -4,16 +4,24 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 import pytest
 
 from kvoffload.config import Discipline, StoreMode
+from kvoffload.plain import Plain
 from kvoffload.runtime import Runtime
 
 Make = Callable[..., Any]
+
+
+@dataclass(slots=True)
+class Alone(Plain):
+    """Its only field may well be a tuple itself."""
+
+    field: tuple[int, ...]
 
 
 def values(value: object, seen: set[int] | None = None) -> Iterator[object]:
@@ -96,6 +104,11 @@ def test_all_of_the_state_is_in_fields_of_plain_types(
         if is_dataclass(value):
             with pytest.raises((AttributeError, TypeError)):
                 value.stray = 1  # type: ignore[attr-defined]
+
+
+def test_a_class_with_one_field_pickles_as_others_do() -> None:
+    assert Alone((4, 2)).__reduce__() == (Alone, ((4, 2),))
+    assert pickle.loads(pickle.dumps([Alone((4, 2)), Alone(())])) == [Alone((4, 2)), Alone(())]
 
 
 def test_neither_the_control_plane_nor_the_ledger_imports_torch() -> None:

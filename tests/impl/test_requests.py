@@ -522,6 +522,22 @@ def test_a_growing_request_gives_up_what_its_window_has_left(serving: Make, disc
 
 
 @both
+def test_a_step_keeps_no_block_that_the_window_of_its_request_had_left(serving: Make, discipline: Discipline) -> None:
+    s = serving(discipline, 4, 1, window=1)
+    s.submit(1, "ab", "12")
+    s.compute()
+    s.drain()
+    s.engine.grow(1)
+    s.runtime.launch()
+    s.engine.preempt(1)
+    assert [s.engine.device_pool.counts[block] for block in (0, 2)] == [0, 1]
+    s.run(Stream.COMPUTE)
+    s.runtime.handle_output()
+    s.drain()
+    assert s.in_use() == (0, 0)
+
+
+@both
 def test_with_a_window_a_request_may_be_longer_than_the_device(serving: Make, discipline: Discipline) -> None:
     s = serving(discipline, 2, 1, window=1)
     s.submit(1, "ab", "12345")

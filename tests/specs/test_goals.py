@@ -2,9 +2,9 @@
 
 import pytest
 from tests.seeds.below_host import AB as BELOW_HOST
-from tests.seeds.below_host import CASCADING
+from tests.seeds.below_host import CASCADED, CASCADING
 from tests.seeds.driving import state_after
-from tests.specs.wrong import LOADING, RELOAD
+from tests.specs.wrong import LOADING, RELOAD, Change, device_is, host_is, second_is
 
 from kvmodel import Contract, Scope
 from kvmodel import actions as act
@@ -34,6 +34,22 @@ WEDGED = (
     *("run w0 store", "lose the report of w0 for job 0", "preempt x"),
 )
 """Each got one block; x's is held by a store whose report is lost; y cannot grow, and x comes after whoever runs."""
+
+A_LOST = (
+    *('submit x "a"', "admit x", "launch", "run w0 compute", "handle output"),
+    *("run w0 store", "lose the report of w0 for job 0", "finish x"),
+)
+"""One device block is held by a store whose report is lost, and by nobody else."""
+COMPUTED = ("launch", "run w0 compute", "handle output")
+FEW = Scope(device_blocks=3, host_blocks=1, workers=1, prompts=("a", "bcd", "ef"), losses=1)
+
+HALF_LOADED = (
+    *[said for text in LOADING for said in dict.fromkeys((text, text.replace("w0", "w1")))],
+    *("run w0 load", "report w0 job 2", "w0 dies"),
+)
+"""Of two workers one has reported its part of a load, and died; the other has yet to copy its own."""
+MORE_TO_COMPUTE = tuple(text.replace('"cd"', '"cde"') for text in HALF_LOADED)
+TWO_DYING = RELOAD._replace(workers=2, deaths=1)
 
 FINISH, DRAIN = every_request_can_finish.PROPERTY, everything_drains.PROPERTY
 CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refused.PROPERTY
@@ -65,7 +81,41 @@ CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refus
             *(FINISH, PINNING, DYING, (*HANDLED, "preempt x", "reset invalidate", "w0 dies"), True),
             id="the device has nothing of it",
         ),
+        pytest.param(
+            *(FINISH, PINNING, DYING._replace(prompts=("a",))),
+            *(('submit x "a"', "admit x", "launch", "w0 dies"), True),
+            id="its step, of one block, never ends",
+        ),
+        pytest.param(
+            *(FINISH, PINNING, TWO_DYING, HALF_LOADED, False),
+            id="who died has loaded its part of all that there is",
+        ),
+        pytest.param(
+            *(FINISH, PINNING, TWO_DYING._replace(device_blocks=3, prompts=("ab", "cde", "ab"), decoded=("", "", "c"))),
+            *(MORE_TO_COMPUTE, True),
+            id="it loads, and will have more to compute",
+        ),
+        pytest.param(
+            *(FINISH, PARTIAL, FEW._replace(device_blocks=4, prompts=("a", "bcde", "f"))),
+            *((*A_LOST, 'submit y "bcde"', "admit y", *COMPUTED, 'submit z "f"'), True),
+            id="there is room for it, and nobody is admitted while one wants to grow in vain",
+        ),
+        pytest.param(
+            *(FINISH, PARTIAL, FEW),
+            *((*A_LOST, 'submit y "bcd"', "admit y", 'submit z "ef"', "admit z", *COMPUTED), True),
+            id="it runs, and an earlier one that waits in vain keeps what it lacks",
+        ),
+        pytest.param(
+            *(FINISH, PINNING, FEW._replace(device_blocks=2, prompts=("a", "aa"), repeats=True)),
+            *((*A_LOST, 'submit y "aa"'), False),
+            id="both its blocks are one, which it can hit",
+        ),
         pytest.param(DRAIN, PINNING, AB, (), True, id="nothing ever happened"),
+        pytest.param(
+            *(DRAIN, PINNING._replace(deadline="expire", store_mode="lazy"), DYING),
+            *((*LAUNCHED, "w0 dies", "abort x"), False),
+            id="who died can be declared dead, which ends its step",
+        ),
         pytest.param(DRAIN, PINNING, DYING, (*LAUNCHED, "w0 dies"), True, id="only a dead worker is missing"),
         pytest.param(
             DRAIN, PINNING, DYING, (*LAUNCHED, "run w0 compute", "w0 dies"), False, id="its step is to be handled"
@@ -120,6 +170,11 @@ CONVERGE, STORED = reset_converges.PROPERTY, every_full_block_is_stored_or_refus
             STORED, PINNING, FULL, (*HANDLED, "run w0 store", "report w0 job 0", "finish x"), True, id="it has ended"
         ),
         pytest.param(
+            *(STORED, PINNING, FULL._replace(device_blocks=4, prompts=("ab", "cd"))),
+            *((*HANDLED, 'submit y "cd"', "admit y", "launch", "run w0 store", "report w0 job 0"), False),
+            id="the host has room again while a step awaits its output, which will come",
+        ),
+        pytest.param(
             STORED, PINNING, TWICE, (*HANDLED, 'submit y "ab"', "admit y"), True, id="another request stores its blocks"
         ),
         pytest.param(
@@ -145,6 +200,15 @@ def test_a_goal_is_reached(
 ) -> None:
     machine, state = state_after(contract, scope, *commands)
     assert goal.goal(machine.setting, state) is reached
+
+
+@pytest.mark.parametrize(
+    "leaks", [device_is(refs=(1, 0)), host_is(refs=(1,)), second_is(refs=(1,))], ids=["device", "host", "second"]
+)
+def test_a_reference_that_is_left_on_any_tier_is_not_drained(leaks: Change) -> None:
+    machine, state = state_after(PINNING, BELOW_HOST, *CASCADED, "finish x")
+    assert DRAIN.goal(machine.setting, state) is True
+    assert DRAIN.goal(machine.setting, leaks(state)) is False
 
 
 def test_a_cursor_that_passes_over_what_is_stored_nowhere() -> None:

@@ -335,7 +335,7 @@ STATES = [
         PINNING,
         AB,
         HANDLED,
-        device_is(keys=(1, 2, 1)),
+        device_is(keys=(2, 1, 1)),
         "'a' can be hit in two device blocks",
     ),
     Wrong(

@@ -232,6 +232,15 @@ STEPS = [
         second_is(keys=(0,)),
         "second block 0 lost its key 'a' while it had 1 references",
     ),
+    WrongStep(  # the promotion that kept the block could not read it: nobody is to hit it again
+        pinned_is_not_evicted.PROPERTY,
+        PINNING,
+        AB,
+        (*PROMOTING, "run w0 promotion, which fails"),
+        act.Report(0, 3),
+        is_so(),
+        None,
+    ),
     WrongStep(
         true_reset_serves_nothing_old.PROPERTY,
         PINNING,

@@ -6,24 +6,36 @@ from collections.abc import Sequence
 
 import pytest
 
+from kvoffload.ids import JobId
+from kvoffload.step_report import StepReport
+from kvoffload.watching import Call, new_engines_watched
 from tests.bugs.bank import BANK, BY_ID
 from tests.bugs.compare import __main__ as command
 from tests.bugs.compare import results
 from tests.bugs.compare.__main__ import compared, going_on
 from tests.bugs.compare.results import Compared
-from tests.bugs.compare.serving import COMMANDS, Serving
+from tests.bugs.compare.serving import COMMANDS, LAST, Serving
 from tests.bugs.planting import ROOT
 
 
-def test_walks_find_nothing_in_the_sound_one() -> None:
+def test_walks_find_nothing_in_the_sound_one_and_come_far_enough_to_load() -> None:
+    """A test that never gets to a load passes too. Those in the end, of the last request, are not counted."""
     chance = random.Random(0)
-    for _ in range(60):
-        serving = Serving(lambda options: chance.choice(list(options)))
-        for _ in range(50):
-            getattr(serving, chance.choice([one for one in COMMANDS if serving.can(one)]))()
-            serving.go_on()
-            serving.check()
-        serving.drain()
+    loaded: list[JobId] = []
+
+    def watch(_: object, call: Call) -> None:
+        if isinstance(call.answer, StepReport) and call.answer.plan is not None:
+            loaded.extend(copy.job for copy in call.answer.plan.load_copies if copy.pairs[0].key != LAST)
+
+    with new_engines_watched(lambda engine: watch):
+        for _ in range(60):
+            serving = Serving(lambda options: chance.choice(list(options)))
+            for _ in range(50):
+                getattr(serving, chance.choice([one for one in COMMANDS if serving.can(one)]))()
+                serving.go_on()
+                serving.check()
+            serving.drain()
+    assert len(loaded) >= 20
 
 
 FRESH = [
@@ -55,6 +67,16 @@ def test_what_is_kept_is_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == [([2], 3), ([3], 4)]  # the walk has met it; of many examples each seed is kept when it is done
     assert [(one.met, one.seeds) for one in found[-1]] == [(1, 1), (1, 4)]
     assert list(going_on(found[-1], 5, until_met=True)) == []
+
+
+def test_bugs_that_the_plain_test_has_nothing_of_are_not_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nineteen of the bank: twelve of the second tier, four of bytes, three of workers that die."""
+    assert sum(not results.can_be_met(bug) for bug in BANK) == 19
+    with pytest.raises(SystemExit) as refused:
+        command.main(["store-without-fence", "cascade-without-fence"])
+    assert refused.value.code == 2
+    sentence = "cascade-without-fence is of a second host tier, dying workers or bytes, which the plain test has not"
+    assert sentence in capsys.readouterr().err
 
 
 def test_what_goes_round_in_circles_is_met() -> None:
