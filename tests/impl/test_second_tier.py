@@ -28,8 +28,8 @@ from kvoffload.transfer_job import Direction
 A, B = Content(1, 0), Content(2, 0)
 
 
-def second(serving: Callable[..., Serving], discipline: str) -> Serving:
-    """`ab` on the host, `a` on the second tier alone; request 0 waits, and holds nothing."""
+def cascaded(serving: Callable[..., Serving], discipline: str) -> Serving:
+    """`ab` on the host, `a` on the second tier; request 0 runs, and has both on the device."""
     s = serving(discipline, 2, 1, second_blocks=1, events=True)
     s.submit(0, "ab")
     s.compute()
@@ -38,6 +38,12 @@ def second(serving: Callable[..., Serving], discipline: str) -> Serving:
     s.drain()
     s.runtime.schedule()
     s.drain()
+    return s
+
+
+def second(serving: Callable[..., Serving], discipline: str) -> Serving:
+    """`ab` on the host, `a` on the second tier alone; request 0 waits, and holds nothing."""
+    s = cascaded(serving, discipline)
     assert s.engine.reset("evict", "preempt", "device")
     return s
 
@@ -78,6 +84,30 @@ def test_what_was_promoted_is_referenced_by_its_job_alone(serving: Callable[...,
     assert (s.engine.host_pool.counts, s.engine.second_pool.counts) == ([0], [0])
     assert s.engine.jobs == {}
     assert s.engine.requests[0].jobs == set()
+
+
+@BOTH
+def test_a_reset_of_the_device_leaves_a_promotion_that_is_not_launched(
+    serving: Callable[..., Serving], discipline: str
+) -> None:
+    s = second(serving, discipline)
+    job = s.engine.promote(0)
+    assert s.engine.reset("evict", "preempt", "device")
+    assert list(s.engine.jobs) == [job.id]
+    assert s.engine.requests[0].jobs == {job.id}
+    assert (s.engine.host_pool.counts, s.engine.second_pool.counts) == ([1], [1])
+    s.serve()
+    assert s.engine.requests[0].phase is Phase.DONE
+
+
+@BOTH
+def test_what_the_device_has_is_not_promoted(serving: Callable[..., Serving], discipline: str) -> None:
+    """Although the host lacks it, and has a block for it."""
+    s = cascaded(serving, discipline)
+    s.engine.preempt(0)
+    assert not s.engine.can_promote(0)
+    with pytest.raises(OutOfBlocks, match="the second tier alone has nothing for request 0, or no host block is free"):
+        s.engine.connector.promote(s.engine.requests[0], 2)
 
 
 @BOTH

@@ -9,7 +9,7 @@ import pytest
 from kvoffload.config import Config
 from kvoffload.engine import Engine
 from kvoffload.errors import WrongPhase
-from kvoffload.watching import Call, Watchable, new_engines_watched
+from kvoffload.watching import Call, Watchable, new_engines_watched, telling
 
 
 def watched() -> tuple[Engine, list[Call]]:
@@ -99,3 +99,44 @@ def test_new_engines_are_watched_by_whom_the_innermost_choice_says() -> None:
         Engine.create(Config("pinning", 4, 4)).submit(1, (7,), (7,))
     Engine.create(Config("pinning", 4, 4)).submit(1, (7,), (7,))
     assert told == ["outer submit"]
+
+
+def test_who_chooses_is_given_the_new_engine() -> None:
+    given: list[Watchable] = []
+    with new_engines_watched(given.append):
+        engine = Engine.create(Config("pinning", 4, 4))
+    assert len(given) == 1
+    assert given[0] is engine
+
+
+def test_a_class_of_another_kind_can_be_watched_too() -> None:
+    """Of its methods those that are named, with what was given by name among the others."""
+
+    @telling("add", "halve")
+    class Counter(Watchable):
+        def __init__(self) -> None:
+            self.watcher = None
+            self.count = 0
+
+        def add(self, number: int, times: int = 1) -> int:
+            self.count += number * times
+            return self.count
+
+        def halve(self) -> int:
+            return self.add(-self.count // 2)
+
+        def clear(self) -> None:
+            self.count = 0
+
+    counter, told = Counter(), list[Call]()
+    assert counter.add(1) == 1
+    counter.watched_by(lambda one, call: told.append(call) if one is counter else None)
+    assert (counter.add(2, times=3), counter.add(1), counter.halve(), counter.clear()) == (7, 8, 4, None)
+    with pytest.raises(TypeError) as refused:
+        counter.add()  # type: ignore[call-arg]  # it is refused, and told as it was called
+    assert told == [
+        Call("add", (2, 3), 7, None),
+        Call("add", (1,), 8, None),
+        Call("halve", (), 4, None),
+        Call("add", (), None, refused.value),
+    ]
