@@ -102,3 +102,17 @@ def test_the_page_on_random_testing_has_the_figures_that_are_kept() -> None:
         assert (plain, walk) == (met[name, "hypothesis"], met[name, "walk"])
         assert int(commands) == BY_ID[name].commands
     assert f"6 of the {len(BANK)} planted bugs" in page
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/explanation/random-testing.md"])
+def test_pages_name_the_bugs_that_many_examples_miss(page: str) -> None:
+    """A sentence such as: of 7 bugs it missed 5 with every seed: `this`, `that`."""
+    plain = [one for one in results.kept() if one.way == "hypothesis" and one.runs == results.MANY_EXAMPLES]
+    missed = results.missed_with_every_seed(plain)
+    assert results.quick(missed) == missed
+    text = " ".join((ROOT / page).read_text().split())
+    said = re.search(r"of (\d+) bugs .{0,80}?missed (\d+) with every seed: ((?:`[a-z-]+`(?:, | and )?)+)", text)
+    assert said is not None
+    tried, count, names = said.groups()
+    assert (int(tried), int(count)) == (len(plain), len(missed))
+    assert sorted(re.findall(r"`([a-z-]+)`", names)) == sorted(missed)
