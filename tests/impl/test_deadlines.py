@@ -13,6 +13,7 @@ from kvoffload.operations import Stream
 from kvoffload.request import Phase
 from kvoffload.runtime import Runtime
 from kvoffload.step_report import Expired
+from kvoffload.transfer_job import JobState
 
 both = pytest.mark.parametrize("discipline", ["pinning", "fencing"])
 
@@ -140,19 +141,47 @@ def test_an_engine_shuts_down_when_a_worker_is_declared_dead(discipline: Discipl
     assert (engine.device_pool.free, engine.host_pool.free) == (2, 4)
     assert not engine.device_pool.cache.blocks
     assert not engine.has_work()
+    assert [(job.id, job.state) for job in engine.jobs.values()] == [(0, JobState.FORGOTTEN)]
     ledger.run(0, Stream.STORE)
     runtime.poll()
     assert engine.statistics.stale_completions == 1
     assert not engine.host_pool.cache.blocks
-    with pytest.raises(ShutDown):
+    with pytest.raises(ShutDown, match="request 1 comes after the end: a worker was declared dead"):
         engine.submit(1, (1,), (1,))
-    with pytest.raises(ShutDown):
+    with pytest.raises(ShutDown, match=r"^the engine has shut down already$"):
         engine.declare_dead(0)
+
+
+@both
+def test_a_load_that_no_worker_knows_of_is_gone_when_the_engine_shuts_down(discipline: Discipline) -> None:
+    runtime, ledger = serving(discipline, Clock())
+    for number, keys in enumerate([(1, 2), (3, 4)]):
+        runtime.engine.submit(number, keys, keys)
+        while runtime.engine.has_work():
+            runtime.step()
+            while ready := ledger.runnable():
+                ledger.run(*ready[0])
+    runtime.engine.submit(2, (1, 2), (1, 2))
+    assert runtime.engine.admit(2).load == 2
+    runtime.engine.declare_dead(0)
+    assert dict(runtime.engine.jobs) == {}
+    assert (runtime.engine.device_pool.free, runtime.engine.host_pool.free) == (2, 4)
+
+
+@both
+def test_what_a_step_kept_of_a_request_that_left_it_is_free_when_the_engine_shuts_down(discipline: Discipline) -> None:
+    runtime, _ = serving(discipline, Clock())
+    runtime.engine.submit(0, (1, 2), (1, 2))
+    runtime.step()
+    runtime.engine.abort(0)
+    assert runtime.engine.device_pool.free == 0
+    runtime.engine.declare_dead(0)
+    assert runtime.engine.device_pool.free == 2
 
 
 def test_who_cannot_be_declared_dead() -> None:
     runtime, _ = serving("pinning", Clock())
     with pytest.raises(ValueError, match="worker 1 of 1"):
         runtime.engine.declare_dead(1)
-    with pytest.raises(NoDeadline):
+    with pytest.raises(NoDeadline, match="workers have no deadline here; worker 0 is waited for"):
         Engine.create(Config("pinning", 2, 4, 1)).declare_dead(0)

@@ -28,6 +28,16 @@ def test_a_launch_with_compute() -> None:
     )
 
 
+def test_a_launch_with_a_second_tier() -> None:
+    """What goes down or comes back is on a stream of its own, and waits for what was ordered flushed alone."""
+    cascades, promotions = (PlannedCopy(6, (Pair(7, 2, 1),)),), (PlannedCopy(3, (Pair(1, 6, 4),)),)
+    plan = LaunchPlan(None, (), (), (), (1, 2), 4, (), cascades, promotions)
+    assert ordering.operations(plan) == (
+        Copy(3, Stream.PROMOTION, ((1, 6),), -1, (1, 2)),
+        Copy(6, Stream.CASCADE, ((7, 2),), -1, (1, 2)),
+    )
+
+
 def test_a_launch_without_compute() -> None:
     plan = LaunchPlan(None, (), (STORE,), (4,), (), 0, (LOAD,))
     assert ordering.operations(plan) == (

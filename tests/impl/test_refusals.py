@@ -67,6 +67,11 @@ def test_of_a_block_pool() -> None:
         ({"window": 1, "depth": 2}, "window 1 needs depth 1: at depth 2 what it leaves is still read"),
         ({"deadline": 0.0}, "deadline must be a positive number of seconds, or None"),
         ({"lazy_window": -1}, "lazy_window must not be negative; 0 examines every free block"),
+        ({"second_blocks": -1}, "second_blocks must not be negative; 0 is no second tier"),
+        (
+            {"second_blocks": 1, "reports": "marks"},
+            "a second tier needs reports per-job: there are marks of stores and loads alone",
+        ),
     ],
 )
 def test_of_a_configuration(values: dict[str, Any], sentence: str) -> None:

@@ -5,6 +5,7 @@ more.
 python -m tests.mutants                  all of them (for the night)
 python -m tests.mutants FILE ...         some, such as kvoffload/scheduler.py or kvspecs/safety/*.py
 python -m tests.mutants --quick FILE ...    without searches, and without tests of more than a second of CPU
+python -m tests.mutants --unexplained FILE ...   without those that equivalent.toml explains, which cost most
 python -m tests.mutants --record FILE ...   also write open.toml anew, for these: survivors that wait for a test
 """
 
@@ -12,11 +13,11 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from fnmatch import fnmatch
 
 from tests.mutants.judging import BUILD, SUITES, CannotJudge, Judged, Suite, judged
-from tests.mutants.survivors import OPEN, Account, BadEntry, Known, Score, account, as_toml, known, scores
+from tests.mutants.survivors import OPEN, Account, BadEntry, Key, Known, Score, account, as_toml, known, scores
 
 QUICK = 1.0
 """CPU seconds that a test takes at most which is asked with `--quick`."""
@@ -29,8 +30,9 @@ def asked_of(suite: Suite, files: Sequence[str]) -> tuple[str, ...]:
     return tuple(file for file in files if any(fnmatch(file, pattern) for pattern in suite.mutated))
 
 
-def run(files: Sequence[str], quick: bool = False) -> list[Judged]:
-    """quick: what survives may still be noticed by a test that is slow. Raises CannotJudge, FileNotFoundError."""
+def run(files: Sequence[str], quick: bool = False, explained: Container[Key] = ()) -> list[Judged]:
+    """quick: what survives may still be noticed by a test that is slow. explained: mutants that are not tried. Raises
+    CannotJudge, FileNotFoundError."""
     from tests.mutants.staging import stage  # needs mutmut, which the tests of this package do without
 
     found: list[Judged] = []
@@ -38,8 +40,12 @@ def run(files: Sequence[str], quick: bool = False) -> list[Judged]:
         asked = asked_of(suite, files)
         if asked:
             folder, mutants = stage(suite.name, asked)
+            found += [Judged(mutant, "not tried", None) for mutant in mutants if mutant.key in explained]
             found += judged(
-                folder, mutants, suite.quick_judges if quick else suite.judges, QUICK if quick else math.inf
+                folder,
+                [mutant for mutant in mutants if mutant.key not in explained],
+                suite.quick_judges if quick else suite.judges,
+                QUICK if quick else math.inf,
             )
     return found
 
@@ -75,13 +81,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("files", nargs="*", metavar="FILE", help="below the source root, such as kvoffload/engine.py")
     parser.add_argument("--record", action="store_true", help="write open.toml anew for these files")
     parser.add_argument("--quick", action="store_true", help=f"no searches, no tests of more than {QUICK:.0f} s of CPU")
+    parser.add_argument("--unexplained", action="store_true", help="without those that equivalent.toml explains")
     asked = parser.parse_args(arguments)
     strangers = [file for file in asked.files if not any(asked_of(suite, [file]) for suite in SUITES)]
     if strangers:
         parser.error(f"{strangers[0]} is no module that is mutated; tests/mutants/judging.py lists them")
     try:
         listed = known()
-        found = run(asked.files, asked.quick)
+        found = run(asked.files, asked.quick, listed.equivalent if asked.unexplained else ())
     except (BadEntry, CannotJudge, FileNotFoundError) as problem:
         print(f"tests.mutants: {problem}", file=sys.stderr)
         return 2

@@ -66,6 +66,7 @@ CONTROL_PLANE = Suite(
         "tests/impl/test_marks.py",
         "tests/impl/test_ordering.py",
         "tests/impl/test_pickling.py",
+        "tests/impl/test_promoted_requests.py",
         "tests/impl/test_random_driving.py",
         "tests/impl/test_refusals.py",
         "tests/impl/test_requests.py",
@@ -102,7 +103,7 @@ SUITES = (CONTROL_PLANE, PREDICATES)
 
 
 class Judged(NamedTuple):
-    """outcome: `killed` by the test `by`; `timeout` in it; `survived` all; or `not called` by any."""
+    """outcome: `killed` by the test `by`; `timeout` in it; `survived` all; `not called` by any; or `not tried`."""
 
     mutant: Mutant
     outcome: str

@@ -42,6 +42,13 @@ def test_known_survivors_are_not_told() -> None:
     assert (found.unknown, found.stale) == ((), ())
 
 
+def test_what_is_explained_and_was_not_tried_is_as_it_was() -> None:
+    skipped = judged("m", "return c", "not tried")
+    listed = Known({skipped.mutant.key: "It is the same."}, frozenset())
+    assert account([KILLED, skipped], listed) == account([KILLED, SURVIVED], listed) == ((), ())
+    assert [tuple(row) for row in scores([KILLED, skipped], listed)] == [("m", 2, 1, 1), ("all", 2, 1, 1)]
+
+
 def test_an_entry_of_a_mutant_that_is_killed_or_gone_has_to_go() -> None:
     gone = ("n", "g", "x", "y")
     listed = Known({KILLED.mutant.key: "It is the same."}, frozenset([gone]))

@@ -315,7 +315,7 @@ class TransferConnector(Connector):
         """What follows of the failures of a transfer that was wanted. What a load could not read is found no more: it
         would be tried again by everybody who shares it (vLLM PR 49328)."""
         if job.direction is Direction.CASCADE:
-            return ConnectorOutput(settled, lost=len(job.missing))  # the host has it still, and it goes down again
+            return ConnectorOutput(lost=len(job.missing))  # nobody waits; the host has it still, and it goes down again
         if job.direction in _TO_HOST:
             for pair in job.missing if job.direction is Direction.PROMOTION else ():
                 self.second.cache.withdraw(pair.source, pair.key)
