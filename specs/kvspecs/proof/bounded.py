@@ -53,6 +53,8 @@ class Bounded:
         self.actions = actions_of(discipline)
         self._alter = alter or {}
         self._sizes = sizes
+        self._states = [self._first()]
+        self._steps: dict[tuple[str, int], list[Term]] = {}
 
     def tuples(self, sorts: str) -> Iterator[tuple[Term, ...]]:
         return itertools.product(*(self.elements[sort] for sort in sorts))
@@ -68,36 +70,33 @@ class Bounded:
     def along(self, names: Sequence[str], goal: Goal) -> Path | None:
         """A path of these actions to a goal; None: there is none. Raises Undecided."""
         by_name = {action.name: action for action in self.actions}
-        states, solver = [self._first()], self._solver()
+        solver = self._solver()
         for number, name in enumerate(names):
-            states.append(self._state(number + 1))
-            solver.add(*self._step(by_name[name], number, states[-2], states[-1]))
-        return self._found(solver, states, goal, lambda model: tuple(names))
+            solver.add(*self._step(by_name[name], number))
+        return self._found(solver, len(names), goal, lambda model: tuple(names))
 
     def within(self, steps: int, goal: Goal) -> Path | None:
         """A shortest path of at most so many actions to a goal; None: there is none. Raises Undecided."""
-        states, solver = [self._first()], self._solver()
+        solver = self._solver()
         chosen: list[Term] = []
 
         def told(model: Any) -> tuple[str, ...]:
             return tuple(self.actions[model.eval(which).as_long()].name for which in chosen)
 
         for number in range(steps + 1):
-            found = self._found(solver, states, goal, told)
+            found = self._found(solver, number, goal, told)
             if found is not None or number == steps:
                 return found
             which = z3.Int(f"action_{number}")
             chosen.append(which)
-            states.append(self._state(number + 1))
             solver.add(which >= 0, which < len(self.actions))
             for index, action in enumerate(self.actions):
-                for formula in self._step(action, number, states[-2], states[-1]):
+                for formula in self._step(action, number):
                     solver.add(implies(which == index, formula))
         return None
 
-    def _found(
-        self, solver: Any, states: list[State], goal: Goal, told: Callable[[Any], tuple[str, ...]]
-    ) -> Path | None:
+    def _found(self, solver: Any, length: int, goal: Goal, told: Callable[[Any], tuple[str, ...]]) -> Path | None:
+        states = [self._state(number) for number in range(length + 1)]
         solver.push()
         solver.add(goal(self, states[-1]))
         answer = str(solver.check())
@@ -123,11 +122,21 @@ class Bounded:
         return replace(bare, counts=counted(self.w, bare, self.elements))
 
     def _state(self, number: int) -> State:
-        bare = self.symbols.state(f"_{number}")
-        return replace(bare, counts=counted(self.w, bare, self.elements))
+        while len(self._states) <= number:
+            bare = self.symbols.state(f"_{len(self._states)}")
+            self._states.append(replace(bare, counts=counted(self.w, bare, self.elements)))
+        return self._states[number]
 
-    def _step(self, action: Action, number: int, before: State, after: State) -> Iterator[Term]:
-        """The action is taken: its guard holds, and every entry of every table is what it makes of it."""
+    def _step(self, action: Action, number: int) -> list[Term]:
+        """The action is taken. Paths begin alike: what was made for another one is not made again."""
+        made = self._steps.get((action.name, number))
+        if made is None:
+            taken = self._taken(action, number, self._state(number), self._state(number + 1))
+            made = self._steps[action.name, number] = list(taken)
+        return made
+
+    def _taken(self, action: Action, number: int, before: State, after: State) -> Iterator[Term]:
+        """Its guard holds, and every entry of every table is what it makes of it."""
         values = self.symbols.parameters(action, f"_{number}_{action.name}")
         p = Parameters(values)
         effect = action.effect(self.w, before, p)

@@ -8,6 +8,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import z3
@@ -55,17 +56,38 @@ def sizes_of(effect: Effect, elements: Mapping[str, Sequence[Term]]) -> Iterator
             yield chosen.size(block) == sum(one(chosen.member(x, block)) for x in elements[chosen.counted])
 
 
+class _Supposed(NamedTuple):
+    """A state of which no more is known than that every invariant holds there, each written out for all elements."""
+
+    state: State
+    holds: tuple[Term, ...]
+
+
+@cache
+def _supposed(discipline: Discipline, sizes: tuple[tuple[str, int], ...]) -> _Supposed:
+    """Made once for all actions: to make these formulas takes longer than to solve them."""
+    symbols, elements = of_sizes(sizes)
+    w, bare = symbols.vocabulary(discipline), symbols.state()
+    state = replace(bare, counts=counted(w, bare, elements))
+    holds = [
+        invariant.formula(w, state, *terms)
+        for invariant in invariants_of(discipline)
+        for terms in itertools.product(*(elements[sort] for sort in invariant.sorts))
+    ]
+    return _Supposed(state, tuple(holds))
+
+
 class FiniteInduction:
     """The obligations of one action where sorts have these sizes. `alter` changes its effect: a bug, on purpose."""
 
     def __init__(
         self, discipline: Discipline, action: Action, alter: Alter | None = None, sizes: Mapping[str, int] = SIZES
     ) -> None:
-        symbols, self.elements = of_sizes(tuple(sorted(sizes.items())))
+        by_sort = tuple(sorted(sizes.items()))
+        symbols, self.elements = of_sizes(by_sort)
         self.w = symbols.vocabulary(discipline)
         self.action = action
-        bare = symbols.state()
-        self.before = replace(bare, counts=counted(self.w, bare, self.elements))
+        self.before, self._invariants_before = _supposed(discipline, by_sort)
         self.values = symbols.parameters(action)
         p = Parameters(self.values)
         effect = action.effect(self.w, self.before, p)
@@ -81,12 +103,8 @@ class FiniteInduction:
 
     def hypotheses(self) -> list[Term]:
         """The invariants before, the guard, and that all ids are among those that there are."""
-        found: list[Term] = []
-        for invariant in self.invariants:
-            found += [invariant.formula(self.w, self.before, *terms) for terms in self.tuples(invariant.sorts)]
-        for clause in self.effect.guard:
-            found += [clause.formula(*terms) for terms in self.tuples(clause.sorts)]
-        return found + list(sizes_of(self.effect, self.elements)) + list(self._within())
+        guard = [clause.formula(*terms) for clause in self.effect.guard for terms in self.tuples(clause.sorts)]
+        return [*self._invariants_before, *guard, *sizes_of(self.effect, self.elements), *self._within()]
 
     def _within(self) -> Iterator[Term]:
         for name, (arguments, value) in TABLES.items():

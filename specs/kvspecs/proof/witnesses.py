@@ -4,6 +4,7 @@ Each comes with the actions that lead there from the initial state. The solver f
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from kvmodel.contract import DISCIPLINES, Discipline
@@ -278,4 +279,10 @@ def witnesses_of(discipline: Discipline) -> tuple[Witness, ...]:
 
 def find(discipline: Discipline, witness: Witness) -> Path | None:
     """A path to the witness; None: there is none. Raises Undecided."""
-    return Bounded(discipline, witness.sizes).along(witness.path, witness.found)
+    return _bounded(discipline, tuple(sorted(witness.sizes.items()))).along(witness.path, witness.found)
+
+
+@cache
+def _bounded(discipline: Discipline, sizes: tuple[tuple[str, int], ...]) -> Bounded:
+    """The same for all witnesses of these sizes, since many paths begin alike."""
+    return Bounded(discipline, dict(sizes))
