@@ -167,18 +167,20 @@ class Host:
         self._closing = threading.Event()
         self._failure: BaseException | None = None
         self._failure_raised = False
-        self._files = MappedFiles() if second_blocks else None
+        self._files: MappedFiles | None = None
         self._workers: list[_Worker] = []
-        for rank in range(workers):
-            pattern = Pattern(rank, layers, block_bytes)
-            self._workers.append(_Worker(rank, pattern, device_blocks, host_blocks, self._second(rank, pattern)))
         self._lanes: list[_Lane] = []
-        for worker in self._workers:
-            for stream in STREAMS if second_blocks else UPPER_STREAMS:
-                lane = _Lane(worker, stream, self._lock)
-                worker.lanes[stream] = lane
-                self._lanes.append(lane)
         try:
+            if second_blocks:
+                self._files = MappedFiles()
+            for rank in range(workers):
+                pattern = Pattern(rank, layers, block_bytes)
+                self._workers.append(_Worker(rank, pattern, device_blocks, host_blocks, self._second(rank, pattern)))
+            for worker in self._workers:
+                for stream in STREAMS if second_blocks else UPPER_STREAMS:
+                    lane = _Lane(worker, stream, self._lock)
+                    worker.lanes[stream] = lane
+                    self._lanes.append(lane)
             for lane in self._lanes:
                 name = f"kvoffload-w{lane.worker.number}-{lane.stream}"
                 lane.thread = threading.Thread(target=self._serve, args=(lane,), name=name, daemon=True)
