@@ -87,8 +87,15 @@ def ran(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
+FAILS_IN_ONE_MODE = """
+            if self.setting.contract[1:4] == ("eager", "all", 1):
+                raise OSError("disk full; rm -rf $HOME")
+"""
+"""That of the product search: of the runs of fuzz, which take all modes in turn, few have a failure to shrink."""
+
+
 def test_the_action_fails_as_kvproof_does_and_says_the_verdict(tmp_path: Path) -> None:
-    target = written(tmp_path, perform="raise OSError('disk full; rm -rf $HOME')")
+    target = written(tmp_path, perform=FAILS_IN_ONE_MODE)
     red = ran(tmp_path, TARGET=target, ARGUMENTS="--scope s1 --seed 7")
     assert red.returncode == 1
     assert (tmp_path / "output").read_text() == "verdict=REFUTED\n"

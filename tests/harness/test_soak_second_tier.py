@@ -15,19 +15,20 @@ from kvoffload.plan import LaunchPlan
 from kvoffload.transfer_job import Direction, TransferJob
 from kvproof.verdict import Verdict
 
-SEEDS = range(16)
-"""Seeds until a bug is found. Measured over 5 seeds of 2,000 copies: all find each, but for promotions that are never
-launched under pinning, and ones that take another block under fencing, which 4 find."""
+SEEDS = (4, 13, 5, 6, 11, 15, 14, *range(4), *range(7, 11), 12)
+"""Seeds until a bug is found; those that have something come back from the second tier soonest are first. Measured over
+16 seeds of 2,000 copies: all find each, but for promotions that are never launched under pinning, which 14 find, and
+ones that take another block, which 11 find under pinning, and 14 under fencing."""
 
 Patch = pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_what_went_down_comes_back(discipline: Discipline) -> None:
-    """In most soaks: of twelve seeds three had no promotion under pinning, and two under fencing."""
+    """In most soaks, and in nearly all of the first seeds."""
     promoted = cascaded = 0
     for seed in SEEDS:
-        result, _ = soaked(a_soak(discipline, seed, 1500))
+        result, _ = soaked(a_soak(discipline, seed, 600))
         assert result.verdict is Verdict.PASSED, result.detail
         promoted, cascaded = result.counts.get("promoted", 0), result.counts.get("cascaded", 0)
         if promoted:

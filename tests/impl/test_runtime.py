@@ -82,7 +82,7 @@ def test_with_threads_and_bytes(
     discipline: Discipline, store_mode: StoreMode, output_from: OutputFrom, depth: int, reports: Reports
 ) -> None:
     config = Config(discipline, 6, 4, 2, store_mode, output_from, depth, reports=reports)
-    engine = served(Host(2, 6, 4, delays=3), config, 25)
+    engine = served(Host(2, 6, 4, delays=3), config, 10)
     assert engine.connector.next_job > 0
 
 

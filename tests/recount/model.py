@@ -72,8 +72,11 @@ def source_of(discipline: Discipline, scope: Scope, blank: bool) -> str:
     return "\n".join(lines)
 
 
-def recounted(source: str, folder: Path) -> tuple[int, int]:
-    """States and transitions of a model, as rumur counts them. Raises NotCounted. The folder gets its files."""
+def recounted(source: str, folder: Path, optimised: str = "-O1") -> tuple[int, int]:
+    """States and transitions of a model, as rumur counts them. Raises NotCounted. The folder gets its files.
+
+    optimised  how far the compiler is to optimise: for a small model it takes longer to than the count takes
+    """
     model, verifier, program = folder / "kv.m", folder / "kv.c", folder / "kv"
     model.write_text(source)
     _output_of(
@@ -81,7 +84,7 @@ def recounted(source: str, folder: Path) -> tuple[int, int]:
         *("--quiet", "--threads", "1", "--deadlock-detection", "off", "--symmetry-reduction", "exhaustive"),
         *("--counterexample-trace", "off", "--output", str(verifier), str(model)),
     )
-    _output_of("gcc", "-std=c11", "-O1", "-o", str(program), str(verifier), "-lpthread")
+    _output_of("gcc", "-std=c11", optimised, "-o", str(program), str(verifier), "-lpthread")
     output = _output_of(str(program))
     found = COUNTED.search(output)
     if found is None or "No error found" not in output:

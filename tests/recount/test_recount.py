@@ -54,7 +54,7 @@ def test_both_count_the_same(
     discipline: Discipline, scope: str, blank: bool, states: int, transitions: int, tmp_path: Path
 ) -> None:
     sizes = SCOPES[scope]
-    assert recounted(source_of(discipline, sizes, blank), tmp_path) == (states, transitions)
+    assert recounted(source_of(discipline, sizes, blank), tmp_path, "-O0") == (states, transitions)
     assert recount.counted(discipline, sizes, blank) == (states, transitions)
 
 
@@ -65,7 +65,7 @@ def test_a_model_in_error_is_not_counted(tmp_path: Path) -> None:
     source = source_of("pinning", SCOPES["s1"], LIVE)
     assert source.count(line) == 1
     with pytest.raises(NotCounted, match="released twice"):
-        recounted(source.replace(line, ""), tmp_path)
+        recounted(source.replace(line, ""), tmp_path, "-O0")
 
 
 def test_a_difference_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

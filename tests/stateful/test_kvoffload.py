@@ -7,6 +7,7 @@ from hypothesis import settings
 
 import kvproof
 from kvmodel.contract import DISCIPLINES, Contract
+from kvproof.lockstep import DEFAULT_SCOPE
 from kvproof.scopes import SCOPES
 from kvproof.search.modes import turns
 from kvproof.targets.kvoffload import Host, KVOffload, Ledger
@@ -14,10 +15,13 @@ from kvproof.targets.kvoffload import Host, KVOffload, Ledger
 RUNS: dict[type[KVOffload], int] = {Ledger: 10, Host: 5}
 """Runs of each case. The host device moves bytes on threads, and is slower."""
 
+STEPS = 120
+"""Commands of a run at most."""
 
-def case(target: type[KVOffload], contract: Contract) -> type[unittest.TestCase]:
+
+def case(target: type[KVOffload], contract: Contract, scope: str = DEFAULT_SCOPE) -> type[unittest.TestCase]:
     """The same commands in every run of the suite."""
-    found = kvproof.conformance(target, contract, max_examples=RUNS[target], stateful_step_count=120)
+    found = kvproof.conformance(target, contract, SCOPES[scope], RUNS[target], STEPS)
     found.settings = settings(found.settings, derandomize=True, database=None)
     return found
 
@@ -29,6 +33,5 @@ for target, discipline in product(RUNS, DISCIPLINES):
         globals()[f"Test{name}"] = case(target, contract)
 
 for scope_name, discipline in product(("repeats", "windows"), DISCIPLINES):
-    found = kvproof.conformance(Ledger, Contract(discipline), SCOPES[scope_name], RUNS[Ledger], 120)
-    found.settings = settings(found.settings, derandomize=True, database=None)
-    globals()[f"Test{scope_name.capitalize()}{discipline.capitalize()}"] = found
+    name = f"Test{scope_name.capitalize()}{discipline.capitalize()}"
+    globals()[name] = case(Ledger, Contract(discipline), scope_name)
