@@ -46,7 +46,8 @@ VLLM_BUDGET ?= 120s
 OR_CUT = { status=$$?; (( status == 3 )) || exit $$status; \
     echo "make vllm: cut short after $(VLLM_BUDGET), nothing found until then; VLLM_BUDGET=10m gives it more"; }
 TORCH := $(shell grep '^torch==' constraints.txt)
-TEST_WORKERS ?= 2
+# Three for two cores: tests wait a quarter of their time, for a hang to be told and for processes that they start.
+TEST_WORKERS ?= 3
 TESTS := $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
 # Read by pip for what it installs and for what it builds with.
 export PIP_CONSTRAINT := constraints.txt

@@ -3,13 +3,14 @@
 from kvmodel import ACTIONS
 from kvmodel.guards import GUARDS
 from kvproof import plan
+from kvproof.engines import explore
 from kvproof.report.coverage import coverage
-from kvproof.runner import run_jobs
-from kvproof.verdict import Verdict
+from kvproof.verdict import Result, Verdict
 
 
 def test_every_action_is_taken_and_every_guard_answers_both_ways() -> None:
-    """Of the machine alone, in the rows that count guards; a rule that none of them reaches fails here by its name."""
+    """Of the machine alone, in the rows that count guards, until nothing is missing any more; a rule that none of them
+    reaches fails here by its name."""
     jobs = [
         job
         for job in plan.build(plan.Selection(engines=("explore",))).jobs
@@ -21,9 +22,14 @@ def test_every_action_is_taken_and_every_guard_answers_both_ways() -> None:
         ("fencing", "explore"),
         ("fencing", "explore modes"),
     }
-    results = run_jobs(jobs, costs=[float(len(job.options)) for job in jobs]).results
-    assert {result.verdict for result in results} == {Verdict.PROVED}
+    results: list[Result] = []
     covered = coverage(results)
+    for job in sorted(jobs, key=lambda job: (job.title, job.discipline)):
+        results.append(explore.run(job, lambda text: None, lambda: False))
+        covered = coverage(results)
+        if not covered.missing:
+            break
+    assert {result.verdict for result in results} == {Verdict.PROVED}
     assert covered.missing == ()
     assert (covered.actions.total, covered.guards.total) == (len(ACTIONS), 2 * len(GUARDS))
     assert (len(ACTIONS), len(GUARDS)) == (28, 47)

@@ -8,6 +8,7 @@ consequences a bug is seen depends on the timing too (see `caught`).
 import gc
 import random
 import signal
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
@@ -67,7 +68,10 @@ def opened(monkeypatch: Patch) -> Opened:
 
 # Green.
 
+COPIED = ("stored", "loaded", "cascaded", "promoted")
+
 EVERYTHING = (
+    *COPIED,
     *("loads", "stores", "loads_dropped", "stores_dropped", "device_hits", "finished", "drains"),
     *(
         "resets",
@@ -86,19 +90,23 @@ EVERYTHING = (
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_kvoffload_passes_and_everything_happened(discipline: Discipline) -> None:
-    result, said = soaked(a_soak(discipline, copies=3000))
-    assert (result.verdict, result.property, result.failure) == (Verdict.PASSED, None, None)
-    assert (result.states, result.transitions) == (None, None)
-    counts = result.counts
-    copied = [counts.get(name, 0) for name in ("stored", "loaded", "cascaded", "promoted")]
-    assert counts["copies"] == sum(copied) >= 3000
-    assert min(copied[:3]) > 0
-    assert "planned_copies" not in counts
-    assert counts["episodes"] >= 4  # both store modes, with the output of all workers and of the first
-    assert [name for name in EVERYTHING if not counts.get(name)] == []
-    assert counts["blocks_checked"] > 3000
-    assert result.detail.startswith(f"{counts['copies']:,} copies, {counts['loads']:,} loads, ")
-    assert said[0] == "0 of 3,000 copies, episode 0"
+    """What is rare is not in every soak, since that depends on the timing: so in one of several, and each passes."""
+    done: Counter[str] = Counter()
+    for seed in SEEDS:
+        result, said = soaked(a_soak(discipline, seed, 1200))
+        assert (result.verdict, result.property, result.failure) == (Verdict.PASSED, None, None)
+        assert (result.states, result.transitions) == (None, None)
+        counts = result.counts
+        assert counts["copies"] == sum(counts.get(name, 0) for name in COPIED) >= 1200
+        assert "planned_copies" not in counts
+        assert counts["episodes"] >= 4  # both store modes, with the output of all workers and of the first
+        assert counts["blocks_checked"] > 1200
+        assert result.detail.startswith(f"{counts['copies']:,} copies, {counts['loads']:,} loads, ")
+        assert said[0] == "0 of 1,200 copies, episode 0"
+        done += Counter(counts)
+        if all(map(done.get, EVERYTHING)):
+            break
+    assert [name for name in EVERYTHING if not done[name]] == []
 
 
 @pytest.mark.parametrize(
@@ -114,8 +122,9 @@ def test_kvoffload_passes_and_everything_happened(discipline: Discipline) -> Non
     ],
 )
 def test_modes_take_turns_and_another_than_the_default_is_kept_to(
-    contract: dict[str, Any], modes: list[tuple[str, str, int]], opened: Opened
+    contract: dict[str, Any], modes: list[tuple[str, str, int]], opened: Opened, monkeypatch: Patch
 ) -> None:
+    monkeypatch.setattr(soak, "REQUESTS", 4)
     said: list[str] = []
     soak.run(a_soak("pinning", copies=10_000_000, **contract), said.append, lambda: len(opened) > 4)
     seen = [setting.contract[1:4] for setting, _ in opened]

@@ -28,7 +28,7 @@ Patch = pytest.MonkeyPatch
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_reports_are_lost_workers_stall_and_transfers_expire(discipline: Discipline) -> None:
-    result, _ = soaked(a_soak(discipline, copies=1500, deadline="expire"))
+    result, _ = soaked(a_soak(discipline, copies=900, deadline="expire"))
     assert result.verdict is Verdict.PASSED, result.detail
     assert [name for name in ("lost_reports", "stalls", "expired", "finished") if not result.counts.get(name)] == []
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.harness import broken_targets as broken
 from tests.harness import permissive_targets as permissive
-from tests.harness.fuzzing import fuzzed
+from tests.harness.fuzzing import fuzzed, fuzzed_in_turns
 from tests.harness.step_target import StepKVOffload
 
 from kvmodel.contract import DISCIPLINES, Discipline
@@ -15,7 +15,7 @@ BOTH, PINNING, FENCING = DISCIPLINES, ("pinning",), ("fencing",)
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_kvoffload_as_a_step_target(discipline: Discipline) -> None:
-    result = fuzzed(StepKVOffload, discipline, 1800)
+    result = fuzzed_in_turns(StepKVOffload, discipline, 1000)
     assert (result.verdict, result.failure) == (Verdict.PASSED, None)
     compared = {name for name, count in result.counts.items() if name.startswith("field:") and count}
     fields = ["device_refs", "device_keys", "host_refs", "host_keys", "requests", "jobs", "runnable"]
@@ -45,7 +45,7 @@ def test_fuzz_gets_to_what_comes_back_from_a_second_tier(discipline: Discipline)
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 @pytest.mark.parametrize("target", permissive.ALL)
 def test_other_legal_choices_raise_no_alarm(target: type[StepKVOffload], discipline: Discipline) -> None:
-    result = fuzzed(target, discipline, 500)
+    result = fuzzed_in_turns(target, discipline, 500)
     assert (result.verdict, result.failure) == (Verdict.PASSED, None)
 
 

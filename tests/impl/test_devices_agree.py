@@ -18,6 +18,8 @@ from kvoffload.operations import ENDS, UPPER_STREAMS, Compute, Content, Copy, Op
 WORKERS, DEVICE_BLOCKS, HOST_BLOCKS = 2, 3, 2
 SECOND_BLOCKS = 3
 KEYS = 3
+TURNS = 150
+"""What one seed does: enough for every stream to run and to fail, and the seeds are many."""
 
 
 def observed(device: Device) -> tuple[object, ...]:
@@ -119,8 +121,8 @@ def agree(other: Device, chance: random.Random, failing: bool = False, dying: bo
     ledger = Ledger.create(WORKERS, DEVICE_BLOCKS, HOST_BLOCKS, second_blocks=other.second_blocks)
     devices: tuple[Device, ...] = (ledger, other)
     ran = 0
-    for turn in range(250):
-        if dying and turn == 120:
+    for turn in range(TURNS):
+        if dying and turn == TURNS // 2:
             for device in devices:
                 assert isinstance(device, DiesOnDemand)
                 device.die(0)
