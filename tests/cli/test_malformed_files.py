@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,11 @@ from kvspecs.proof import certificate
 BOUND = 512 * 1024 * 1024
 """What reading any file may take beside the interpreter, in bytes of address space."""
 
-TRACES = dict(malformed.broken_traces())
+
+@cache
+def traces() -> dict[str, bytes]:
+    """The broken ones, by what is wrong with each."""
+    return dict(malformed.broken_traces())
 
 
 def is_one_sentence(err: str) -> bool:
@@ -47,7 +52,7 @@ def sentence_on(content: bytes) -> str:
 
 
 def test_there_are_many_and_each_is_refused_in_a_sentence() -> None:
-    said = {name: sentence_on(content) for name, content in TRACES.items()}
+    said = {name: sentence_on(content) for name, content in traces().items()}
     assert {name for name, sentence in said.items() if not sentence} == SOUND_AFTER_ALL
     assert all(20 < len(sentence) < 700 for sentence in said.values() if sentence)
     assert len(said) - len(SOUND_AFTER_ALL) > 600
@@ -90,9 +95,9 @@ SOUND_AFTER_ALL = frozenset(
 
 @pytest.mark.parametrize("verb", ["replay", "shrink", "show"])
 def test_the_command_says_one_sentence_of_each(folder: Path, cli, verb: str) -> None:
-    names = [name for name in TRACES if name not in SOUND_AFTER_ALL]
+    names = [name for name in traces() if name not in SOUND_AFTER_ALL]
     for name in names[:: 1 if verb == "replay" else 7]:
-        (folder / "t.itf.json").write_bytes(TRACES[name])
+        (folder / "t.itf.json").write_bytes(traces()[name])
         ran = cli(verb, "t.itf.json", "--json", "report.json")
         assert (ran.status, ran.out) == (2, ""), name
         assert is_one_sentence(ran.err), name
