@@ -5,13 +5,30 @@ from typing import Any
 
 import pytest
 
-from kvoffload.config import Discipline
-from kvoffload.operations import Stream
+from kvoffload.cache_events import AllCleared
+from kvoffload.config import Config, Discipline
+from kvoffload.connectors.fencing import FencingConnector
+from kvoffload.engine import Engine
+from kvoffload.operations import Stream, Tier
 from kvoffload.step_report import Admitted, Grown, Launched, Preempted, StepReport, Woken
 
 Make = Callable[..., Any]
 
 both = pytest.mark.parametrize("discipline", ["pinning", "fencing"])
+
+
+class Quiet(FencingConnector):
+    """A connector of somebody else, who adds nothing."""
+
+
+def test_a_connector_of_ones_own_takes_the_place_of_the_disciplines() -> None:
+    engine = Engine.create(Config("fencing", 2, 4, workers=3, events=True), Quiet)
+    assert type(engine.connector) is Quiet
+    assert engine.scheduler.connector is engine.connector
+    assert engine.connector.device is engine.device_pool
+    assert engine.connector.config == engine.config
+    assert engine.reset("evict", "preempt") is True
+    assert engine.take_events() == (AllCleared(Tier.HOST), AllCleared(Tier.DEVICE))
 
 
 def with_ab_on_the_host_alone(s: Any) -> None:

@@ -67,6 +67,7 @@ def test_pinning_a_load_in_flight_makes_a_reset_false_until_it_has_drained(servi
     assert s.in_use() == (2, 2)
     assert s.engine.reset("invalidate", "preempt") is False
     assert s.engine.requests[2].phase is Phase.WAITING
+    assert s.engine.can_admit(2)
     assert s.in_use() == (2, 2)
     s.drain()
     assert s.in_use() == (0, 0)

@@ -130,7 +130,7 @@ def walks_beside(examples: int) -> int:
 def _summary(plain: Mapping[str, Compared], walks: Mapping[str, Compared]) -> list[str]:
     days = sorted({one.date for one in plain.values()})
     lines = [f"{len(plain)} bugs, {' to '.join(dict.fromkeys((days[0], days[-1])))}."]
-    for name, own in (("Hypothesis", plain), ("The random walk", walks)):
+    for name, own in (("Hypothesis", plain), *([("The random walk", walks)] if walks else [])):
         everywhere = sum(one.met == one.seeds for one in own.values())
         nowhere = sum(not one.met for one in own.values())
         of = "them" if len(own) == len(plain) else f"{len(own)}"

@@ -104,15 +104,22 @@ def test_the_page_on_random_testing_has_the_figures_that_are_kept() -> None:
     assert f"6 of the {len(BANK)} planted bugs" in page
 
 
+def plain_ones(examples: int) -> list[Compared]:
+    return [one for one in results.kept() if one.way == "hypothesis" and one.runs == examples]
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/explanation/random-testing.md"])
-def test_pages_name_the_bugs_that_many_examples_miss(page: str) -> None:
-    """A sentence such as: of 7 bugs it missed 5 with every seed: `this`, `that`."""
-    plain = [one for one in results.kept() if one.way == "hypothesis" and one.runs == results.MANY_EXAMPLES]
-    missed = results.missed_with_every_seed(plain)
-    assert results.quick(missed) == missed
+def test_pages_say_how_many_bugs_the_plain_test_missed_and_name_those_that_many_examples_miss(page: str) -> None:
     text = " ".join((ROOT / page).read_text().split())
-    said = re.search(r"of (\d+) bugs .{0,80}?missed (\d+) with every seed: ((?:`[a-z-]+`(?:, | and )?)+)", text)
-    assert said is not None
-    tried, count, names = said.groups()
-    assert (int(tried), int(count)) == (len(plain), len(missed))
-    assert sorted(re.findall(r"`([a-z-]+)`", names)) == sorted(missed)
+    of_default = re.search(r"it missed (\d+) of (\d+) bugs with default settings", text)
+    assert of_default is not None
+    tried = plain_ones(results.DEFAULT_EXAMPLES)
+    missed = results.missed_with_every_seed(tried)
+    assert of_default.groups() == (str(len(missed)), str(len(tried)))
+    of_many = re.search(r"of (\d+) bugs .{0,40}?missed (\d+) with every seed: ((?:`[a-z-]+`(?:, | and )?)+)", text)
+    assert of_many is not None
+    tried = plain_ones(results.MANY_EXAMPLES)
+    missed = results.missed_with_every_seed(tried)
+    assert of_many.groups()[:2] == (str(len(tried)), str(len(missed)))
+    assert re.findall(r"`([a-z-]+)`", of_many[3]) == sorted(missed)
+    assert results.quick(missed) == missed
