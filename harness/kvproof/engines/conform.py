@@ -48,8 +48,9 @@ class Found(NamedTuple):
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
-    """One scope, or with option `modes` (`alone`, `pairs`, `deaths`) its variants. On a device without snapshots option
-    `cover` says what the walks take: `transitions`, or `pairs` of action and phase."""
+    """One scope, or with option `modes` (`alone`, `pairs`, `deaths`) its variants. With option `late` a pair stands for
+    those in which more reports of forgotten jobs have come (`kvproof.search.allowance`). On a device without snapshots
+    option `cover` says what the walks take: `transitions`, or `pairs` of action and phase."""
     started = time.monotonic()
     target_class = load(job.target, job.device)
     reason = _not_for(target_class) or undeclared(target_class, job.scope, job.contract)
@@ -72,7 +73,9 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
             return _result(job, verdict, started, totals, f"{variant.name}: {found.detail}", found.failure)
     asked, passed_over = totals.get("pairs with invariants", 0), totals.get("pairs without invariants", 0)
     sample = f"invariants of the proofs at {asked:,}{f' of {asked + passed_over:,}' if passed_over else ''}"
-    detail = f"{len(todo)} variants, {totals.get('pairs', 0):,} pairs; {sample}" if wanted else details[0]
+    stood_for = totals.get("pairs stood for", 0)
+    late = f", {stood_for:,} of them followed for their late reports alone" if stood_for else ""
+    detail = f"{len(todo)} variants, {totals.get('pairs', 0):,} pairs{late}; {sample}" if wanted else details[0]
     return _result(job, Verdict.PROVED, started, totals, detail, None)
 
 
@@ -117,9 +120,10 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     composites = len(job.scope.prompts) == 1 and (not job.options.get("modes") or variant.name.endswith("+pressure"))
     kept = ways.read(job.discipline, job.scope_name) if _is_named(job) and not job.options.get("modes") else None
     met: set[Label] | None = None if kept is None else set()
-    allowance = bool(job.options.get("modes"))
+    late = bool(job.options.get("late"))
+    allowance = late or bool(job.options.get("modes"))
     processes = min(PROCESSES, cores()) if is_ours(job.target) else 1  # code that is not ours may have threads
-    product = Product(machine, cast(Searchable, target), composites, _known(job), met, allowance, processes)
+    product = Product(machine, cast(Searchable, target), composites, _known(job), met, allowance, late, processes)
     try:
         searched = product.search(cut, lambda text: progress(f"{variant.name}: {text}"))
     finally:
@@ -127,16 +131,19 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     amounts = {"pairs": searched.pairs, "machine states": searched.states, "edges": searched.edges}
     amounts |= {f"action:{name}": count for name, count in searched.actions.items()}
     amounts |= {f"field:{name}": searched.edges if name in searched.fields else 0 for name in fields_of(variant.scope)}
+    amounts["pairs stood for"] = product.stood_for
     amounts["pairs with invariants"] = product.asked
     amounts["pairs without invariants"] = product.passed_over
     detail = f"{searched.pairs / max(searched.states, 1):.3f} control states for each state of the machine"
+    if late:
+        detail = f"of {searched.pairs:,} pairs {product.stood_for:,} were followed for their late reports alone"
     detail += f"; {_of_the_proofs(product)}"
     failure = _failure_of_search(job, variant, machine, target_class, searched)
     if failure is None and not searched.finished:
         detail = f"cut short after {searched.pairs:,} pairs, {searched.edges:,} edges"
     elif failure is None and kept is not None and met is not None:
         fresh = frozenset(map(ways.written, met))
-        if (kept.pairs, kept.states) != (fresh, searched.states):
+        if kept.pairs != fresh or (not late and kept.states != searched.states):
             said = (
                 f"{STALE}: {len(kept.pairs)} pairs of {kept.states:,} states are kept, and there are {len(fresh)} of "
             )

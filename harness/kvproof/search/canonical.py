@@ -363,6 +363,24 @@ def _workers_ordered(state: State, renaming: Renaming) -> tuple[State, Renaming]
     )
 
 
+def ranks_of(renaming: Renaming) -> list[int]:
+    """The new name of each worker."""
+    ranks = [0] * len(renaming.workers)
+    for new, old in enumerate(renaming.workers):
+        ranks[old] = new
+    return ranks
+
+
+def job_renamed(job: Job, renaming: Renaming) -> Job:
+    """A job of which it does not matter how far the workers are with it, which may be none of the renaming's: then its
+    name says how many of those are older."""
+    ranks = ranks_of(renaming)
+    older = sum([other < job.id for other in renaming.jobs])
+    named = renaming._replace(jobs={job.id: -1 - older, **renaming.jobs})
+    failed = tuple(sorted([(ranks[worker], position) for worker, position in job.failed]))
+    return _job_renamed(job._replace(progress=(), failed=failed), named)
+
+
 def _failed_on(job: Job, worker: int) -> list[int]:
     return [position for other, position in job.failed if other == worker]
 

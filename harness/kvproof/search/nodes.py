@@ -5,6 +5,7 @@ pairs then take a fraction of the memory, and are told apart by comparing number
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from enum import Enum, auto
 from functools import cache
 from itertools import islice
 
@@ -15,6 +16,18 @@ Named = tuple[tuple[int, ...], tuple[int, ...]]
 """A pair of states, as the numbers of their parts."""
 
 
+class Entered(Enum):
+    """What a pair is when it is reached: known; new; or one for which another stands, and that has late reports."""
+
+    KNOWN = auto()
+    NEW = auto()
+    STOOD_FOR = auto()
+
+
+NOTHING = Left()
+"""What is left where the state itself says it all."""
+
+
 class Nodes:
     """Pairs of a machine's state and a target's control state, each once."""
 
@@ -22,13 +35,14 @@ class Nodes:
         self._numbers: dict[Hashable, int] = {}
         self._states: dict[tuple[int, ...], int] = {}
         self._pairs: dict[tuple[int, ...], tuple[Left, ...]] = {}
+        self._stood_for: set[tuple[tuple[int, ...], Left]] = set()
 
     @property
     def states(self) -> int:
         """Distinct states of the machine (count)."""
         return len(self._states)
 
-    def add(self, state: State, control: Hashable, left: Left = ()) -> bool:
+    def add(self, state: State, control: Hashable, left: Left = NOTHING) -> bool:
         """Whether the pair is new. Both in canonical names.
 
         left: what is left where it was reached, if the state does not say so; it is new unless it was reached with as
@@ -40,16 +54,23 @@ class Nodes:
         """The name of a pair here."""
         return self._numbered(state), self._numbered(control if isinstance(control, tuple) else (control,))
 
-    def enter(self, pair: Named, left: Left = ()) -> bool:
+    def enter(self, pair: Named, left: Left = NOTHING) -> bool:
         """Whether a pair that was named here is new."""
+        return self.entered(pair, left) is Entered.NEW
+
+    def entered(self, pair: Named, left: Left) -> "Entered":
+        """The same, and whether another stands for it that is not the same."""
         state, control = pair
         number = self._states.setdefault(state, len(self._states))
         key = (number, *control)
         before = self._pairs.setdefault(key, ())
-        if any(covers(other, left) for other in before):
-            return False
-        self._pairs[key] = (*before, left) if before else _only(left)
-        return True
+        if not any(covers(other, left) for other in before):
+            self._pairs[key] = (*before, left) if before else _only(left)
+            return Entered.NEW
+        if not left.late or left in before or (key, left) in self._stood_for:
+            return Entered.KNOWN
+        self._stood_for.add((key, left))
+        return Entered.STOOD_FOR
 
     @property
     def parts(self) -> int:

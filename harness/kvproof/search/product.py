@@ -14,10 +14,10 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from kvmodel import ACTIONS, Action, Machine, State
-from kvproof.search.allowance import left_in, unspent
+from kvproof.search.allowance import Left, late_reports, left_in, named_late, reports_may_wait, unspent, without
 from kvproof.search.aside import Aside
 from kvproof.search.canonical import canonical_with
-from kvproof.search.nodes import Named, Nodes
+from kvproof.search.nodes import NOTHING, Entered, Named, Nodes
 from kvproof.search.phases import Label, pairs_of
 from kvproof.targets import journal
 from kvproof.targets.command import Command
@@ -27,7 +27,7 @@ from kvproof.targets.guarded import carried_out, offered, own_state, seen
 from kvproof.targets.invariants import Invariants
 from kvproof.targets.judging import at_start, between
 from kvproof.targets.outcome import Answer, Crashed
-from kvproof.targets.target import Abstracting, Offering, Snapshotting, Target
+from kvproof.targets.target import Abstracting, Discounting, Offering, Snapshotting, Target
 from kvproof.targets.view import View, compared_fields, offers_of
 from kvproof.targets.wording import command_of, reportable
 
@@ -68,12 +68,19 @@ SHARED_FROM = 4_000
 
 
 class _Open(NamedTuple):
-    """A node whose commands have not been taken. own: the target's own state, if it can give it."""
+    """A node whose commands have not been taken.
+
+    own        the target's own state, if it can give it
+    left       what is left there, where its name does not say so
+    stood_for  another node stands for it: only the reports that come late there are taken
+    """
 
     number: int
     state: State
     snapshot: Hashable
     own: State | Crashed | None
+    left: Left = NOTHING
+    stood_for: bool = False
 
 
 class _Reached(NamedTuple):
@@ -123,6 +130,7 @@ class Product:
     processes   how many take a level together, if it is large; they find the same in the same order as one does, but
                 may have taken more edges where an invariant of the proofs ends the search
     allowance   a pair stands for those that differ from it in having less left alone (`kvproof.search.allowance`)
+    late        and for those in which more reports of forgotten jobs have come, where those change nothing
     """
 
     def __init__(
@@ -133,6 +141,7 @@ class Product:
         known: Callable[[Divergence], bool] = lambda divergence: False,
         phases: set[Label] | None = None,
         allowance: bool = False,
+        late: bool = False,
         processes: int = 1,
     ) -> None:
         self.machine = machine
@@ -143,8 +152,11 @@ class Product:
         self.known = known
         self.phases = phases
         self._start = machine.initial() if allowance else None
+        wait = allowance and late and reports_may_wait(machine.setting)
+        self._discounting = target if wait and isinstance(target, Discounting) else None
         self.passed_by: tuple[tuple[Command, ...], Divergence] | None = None
         self.pairs = 0
+        self.stood_for = 0
         self.parent = array("i")
         self.via: list[Command | None] = []
         self.edges = 0
@@ -228,7 +240,7 @@ class Product:
 
     def _take_from(self, node: _Open) -> _Ended | None:
         machine, target = self.machine, self.target
-        number, state, snapshot, before = node
+        number, state, snapshot, before = node[:4]
         actions = machine.actions(state)
         self._put_back(number, snapshot)
         difference = between(machine, state, self.via[number], offers_of(actions), offered(target))
@@ -237,7 +249,7 @@ class Product:
         if isinstance(before, Crashed):
             return _Ended(self.path(number), crashed(self.via[number], before))
         untouched = True
-        for command in self._commands(state, [command_of(action) for action in actions]):
+        for command in self._late_commands(state) if node.stood_for else self._commands(state, actions):
             self.edges += 1
             if not untouched:
                 self._put_back(number, snapshot)
@@ -372,7 +384,11 @@ class Product:
             self.passed_by = (commands, divergence)
         return True
 
-    def _commands(self, state: State, single: list[Command]) -> list[Command]:
+    def _late_commands(self, state: State) -> list[Command]:
+        return [Command("report", (worker, job)) for job, workers in late_reports(state).items() for worker in workers]
+
+    def _commands(self, state: State, actions: list[Action]) -> list[Command]:
+        single = [command_of(action) for action in actions]
         if not self.composites:
             return single
         batches = [
@@ -388,17 +404,29 @@ class Product:
 
     def _add(self, reached: _Reached, parent: int, command: Command | None) -> bool:
         """A node, unless it is known. True: it is new."""
-        state, start = reached.state, self._start
+        name, left = self._named(reached.state)
+        return self._enter(name, _Open(-1, reached.state, reached.snapshot, reached.own, left), parent, command)
+
+    def _named(self, state: State) -> tuple[Named, Left]:
+        """The name of the pair of this state and the target's, and what is left there if the name does not say so."""
+        contract, start = self.machine.setting.contract, self._start
         whole = state if start is None else unspent(start, state)
-        canonical, renaming = canonical_with(self.machine.setting.contract, whole)
-        name = self._nodes.named(canonical, self.target.control(renaming))
-        return self._enter(name, _Open(-1, state, reached.snapshot, reached.own), parent, command)
+        late = {} if self._discounting is None else late_reports(state)
+        if not late or self._discounting is None:
+            canonical, renaming = canonical_with(contract, whole)
+            name = self._nodes.named(canonical, self.target.control(renaming))
+            return name, NOTHING if start is None else left_in(state)
+        canonical, renaming = canonical_with(contract, without(self.machine, whole, late))
+        control, known = self._discounting.control_without(renaming, late)
+        return self._nodes.named(canonical, control), left_in(state, named_late(state, renaming, late, known))
 
     def _enter(self, name: Named, node: _Open, parent: int, command: Command | None) -> bool:
         """The same of a node whose number is not known yet."""
-        if not self._nodes.enter(name, () if self._start is None else left_in(node.state)):
+        entered = self._nodes.entered(name, node.left)
+        if entered is Entered.KNOWN:
             return False
-        self._open.append(node._replace(number=self.pairs))
+        self._open.append(node._replace(number=self.pairs, stood_for=entered is Entered.STOOD_FOR))
+        self.stood_for += entered is Entered.STOOD_FOR
         self.pairs += 1
         self.parent.append(parent)
         self.via.append(command)

@@ -1,6 +1,6 @@
 """kvoffload as a target: its engine and workers on the `ledger` device, or gated on `host` or `cuda`, with bytes."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -508,6 +508,12 @@ class Ledger(KVOffload):
 
     def control(self, renaming: Renaming) -> Hashable:
         return kvoffload_control.canonical(self.engine, self.device, self._marks(), renaming)
+
+    def control_without(
+        self, renaming: Renaming, late: Mapping[int, frozenset[int]]
+    ) -> tuple[Hashable, tuple[Hashable, ...]]:
+        control = kvoffload_control.canonical(self.engine, self.device, self._marks(), renaming, late)
+        return control, kvoffload_control.known_of(self.engine, self.device, renaming, late)
 
 
 class Host(KVOffload):

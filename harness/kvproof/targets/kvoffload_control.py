@@ -7,7 +7,7 @@ left out is exactly how a bug hides (vLLM PR 48102). So does a part of a class t
 more.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from itertools import takewhile
@@ -26,7 +26,7 @@ from kvoffload.prefix_cache import PrefixCache
 from kvoffload.request import Request
 from kvoffload.scheduler import Scheduler
 from kvoffload.transfer_job import TransferJob
-from kvproof.search.canonical import Renaming
+from kvproof.search.canonical import Renaming, ranks_of
 
 _CONNECTOR = {"config", "host", "device", "jobs", "next_job", "queued", "storing", "second"}
 
@@ -101,22 +101,29 @@ def _check_nothing_hidden(engine: Engine, ledger: Ledger) -> None:
                 raise UnknownField(f"{name} is not known to kvproof.targets.kvoffload_control")
 
 
-def canonical(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], renaming: Renaming) -> Hashable:
+Late = Mapping[int, frozenset[int]]
+"""Jobs with reports that are to come, and of which workers."""
+
+_NONE_LATE: Late = {}
+
+
+def canonical(
+    engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], renaming: Renaming, late: Late = _NONE_LATE
+) -> Hashable:
     """The whole hidden state; equal for two engines if and only if they differ in names, statistics, and what the view
-    shows alone. marks: of the workers, where they report any.
+    shows alone. marks: of the workers, where they report any. late: reports to be left out, as if they had come.
 
     Raises UnknownField for a part whose class has more than is listed in FIELDS.
     """
     _check_nothing_hidden(engine, ledger)
     scheduler, connector = engine.scheduler, engine.connector
-    names = _job_names(engine, ledger, marks, renaming)
+    jobs = [job for job in connector.jobs.values() if job.id not in late or _awaited(job, late)]
+    names = _job_names(engine, ledger, marks, renaming, jobs, late)
 
     def job_name(job: int) -> int:
         return names.get(job, NOWHERE)
 
-    rank = [0] * len(renaming.workers)
-    for new, old in enumerate(renaming.workers):
-        rank[old] = new
+    rank = ranks_of(renaming)
     return (
         _pool(scheduler.device, renaming.device),
         _pool(connector.host, renaming.host),
@@ -140,13 +147,13 @@ def canonical(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], rena
                         job.direction,
                         job.request,
                         _pairs(job, renaming),
-                        sum([1 << rank[worker] for worker in job.awaiting]),
+                        sum([1 << rank[worker] for worker in _awaited(job, late)]),
                         job.launched,
                         job.flush_ordered,
                         job.state,
                         tuple(sorted(job.failed)),
                     )
-                    for job in connector.jobs.values()
+                    for job in jobs
                 ],
                 key=lambda row: row[0],
             )
@@ -155,30 +162,66 @@ def canonical(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], rena
         tuple(sorted(connector.storing)),
         tuple(
             [
-                _shard(ledger.shards[worker], scheduler.next_step, scheduler.generation, renaming, names)
+                _shard(shard, scheduler, renaming, names, _finished(shard, worker, late))
                 for worker in renaming.workers
+                for shard in (ledger.shards[worker],)
             ]
         ),
         tuple([_marks(marks[worker], connector, names) for worker in renaming.workers]) if marks else (),
     )  # fmt: skip
 
 
+def known_of(engine: Engine, ledger: Ledger, renaming: Renaming, late: Late) -> tuple[Hashable, ...]:
+    """What kvoffload knows of each of these jobs, whose late reports `canonical` leaves out."""
+    rank = ranks_of(renaming)
+    found: list[Hashable] = []
+    for number, workers in late.items():
+        job = engine.connector.jobs.get(number)
+        shards = [(worker, ledger.shards[worker]) for worker in sorted(workers)]
+        failed = sorted([(rank[worker], shard.failed[number]) for worker, shard in shards if number in shard.failed])
+        unheard = [rank[worker] for worker, shard in shards if number not in shard.finished]
+        row = None
+        if job is not None:
+            row = (job.direction, job.request, _pairs(job, renaming), job.launched, job.flush_ordered, job.state,
+                   tuple(sorted(job.failed)))  # fmt: skip
+            unheard += [rank[worker] for worker in workers - job.awaiting]
+        found.append((row, tuple(failed), tuple(sorted(unheard))))
+    return tuple(found)
+
+
+def _awaited(job: TransferJob, late: Late) -> Collection[int]:
+    """Workers whose reports of the job are to come, but for those that are left out."""
+    return job.awaiting - late[job.id] if job.id in late else job.awaiting
+
+
+def _finished(shard: LedgerWorker, worker: int, late: Late) -> list[int]:
+    """Jobs whose reports are to come from a worker, but for those that are left out."""
+    return [job for job in shard.finished if worker not in late.get(job, ())] if late else shard.finished
+
+
 NOWHERE = -(1 << 30)
 """The name of a job id that no table, request or stream holds."""
 
 
-def _job_names(engine: Engine, ledger: Ledger, marks: Sequence[WorkerMarks], renaming: Renaming) -> dict[int, int]:
+def _job_names(
+    engine: Engine,
+    ledger: Ledger,
+    marks: Sequence[WorkerMarks],
+    renaming: Renaming,
+    jobs: Sequence[TransferJob],
+    late: Late,
+) -> dict[int, int]:
     """Names of all job ids that anything holds: the machine's for those in its table; those that left it, and that
     kvoffload has not let go of, are -1, -2, ... from the youngest on. Ages would do as well, and never recur."""
-    held = set(engine.connector.jobs)
+    held = {job.id for job in jobs}
     for request in engine.scheduler.requests.values():
         held |= request.jobs
-    for shard in ledger.shards:
+    for worker, shard in enumerate(ledger.shards):
         if not shard.dead:
             held |= shard.unrun
-            held.update(shard.finished)
-    for worker in marks:
-        held.update(worker.stores.pending, worker.loads.pending)
+            held.update(_finished(shard, worker, late))
+    for told in marks:
+        held.update(told.stores.pending, told.loads.pending)
     gone = sorted(held - renaming.jobs.keys(), reverse=True)
     return {**renaming.jobs, **{job: -1 - position for position, job in enumerate(gone)}}
 
@@ -200,11 +243,14 @@ def _pairs(job: TransferJob, renaming: Renaming) -> tuple[tuple[int, int, int], 
     return tuple([(source[pair.source], target[pair.destination], pair.key) for pair in job.pairs])
 
 
-def _shard(shard: LedgerWorker, next_step: int, generation: int, renaming: Renaming, names: dict[int, int]) -> Hashable:
+def _shard(
+    shard: LedgerWorker, scheduler: Scheduler, renaming: Renaming, names: dict[int, int], finished: Sequence[int]
+) -> Hashable:
     """Operations that have not run, with those of their waits that matter still. What a dead worker has is of no
     consequence, but for the steps that it has not computed: those are in the view."""
     if shard.dead:
         return ()
+    generation = scheduler.generation
 
     def waits(jobs: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(sorted([names.get(job, NOWHERE) for job in jobs if job in shard.unrun]))
@@ -232,13 +278,13 @@ def _shard(shard: LedgerWorker, next_step: int, generation: int, renaming: Renam
         )
 
     return (
-        next_step - shard.computed,
+        scheduler.next_step - shard.computed,
         tuple([compute(operation) for operation in shard.computes]),
         tuple([copy(operation) for operation in shard.stores]),
         tuple([copy(operation) for operation in shard.loads]),
         tuple([copy(operation) for operation in shard.cascades]),
         tuple([copy(operation) for operation in shard.promotions]),
-        tuple(sorted([(names.get(job, NOWHERE), shard.failed.get(job, ())) for job in shard.finished])),
+        tuple(sorted([(names.get(job, NOWHERE), shard.failed.get(job, ())) for job in finished])),
     )
 
 

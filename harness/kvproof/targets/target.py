@@ -1,6 +1,6 @@
 """A target: an engine under check, behind an adapter that makes no inferences."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from kvmodel import State
@@ -78,6 +78,19 @@ class Snapshotting(Protocol):
 
     def control(self, renaming: Renaming) -> Hashable:
         """The whole control state in canonical names: equal if and only if nothing but names differs."""
+        ...
+
+
+@runtime_checkable
+class Discounting(Protocol):
+    """A target whose control state can be told without reports that are still to come, and change nothing then: a
+    search can let one state stand for those in which they have come (`kvproof.search.allowance`)."""
+
+    def control_without(
+        self, renaming: Renaming, late: Mapping[int, frozenset[int]]
+    ) -> tuple[Hashable, tuple[Hashable, ...]]:
+        """As `control`, but as if these reports had come, by job and worker; and what it knows of each of the jobs,
+        which may be none of the renaming's: equal only if nothing but names differs."""
         ...
 
 
