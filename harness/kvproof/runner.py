@@ -3,6 +3,7 @@
 import dataclasses
 import multiprocessing
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -76,15 +77,17 @@ def run_jobs(
 
 _OURS = "kvproof.targets.kvoffload"
 _WITH_TORCH = "kvproof.targets.kvoffload_soak"
+_WITH_VLLM = ("kvproof.targets.vllm.offloading", "kvproof.targets.vllm.simple")
 
 
-def _preloaded(jobs: Sequence[Job]) -> list[str]:
+def preloaded(jobs: Sequence[Job]) -> list[str]:
     """What is imported once in the server, rather than in the process of each job. torch takes more than a second, so
-    that it must be for many."""
+    that it must be for many; vLLM takes many seconds, and what this process has of it can be imported there too."""
     engines = {str(ENGINES[job.engine]).partition(":")[0] for job in jobs if job.engine in ENGINES}
     ours = [_OURS] if any(is_ours(job.target) for job in jobs) else []
     with_torch = [_WITH_TORCH] if sum(job.device in ("host", "cuda") for job in jobs) > 2 else []
-    return ["kvproof.worker", *sorted(engines), *ours, *with_torch]
+    with_vllm = [name for name in _WITH_VLLM if name in sys.modules]
+    return ["kvproof.worker", *sorted(engines), *ours, *with_torch, *with_vllm]
 
 
 class _Runner:
@@ -103,7 +106,7 @@ class _Runner:
         self.show = show
         self.grace_s = grace_s
         self.context: ForkServerContext = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(_preloaded(jobs))
+        self.context.set_forkserver_preload(preloaded(jobs))
         self.flag: Flag = RawValue("b", 0)
         self.running: dict[Connection, _Running] = {}
         self.results: dict[int, Result] = {}
