@@ -17,7 +17,7 @@ def files_of(failure: Failure, trace: Trace, seconds: float, page: str | None) -
         store.REPRO_FILE: test_of(failure, trace.device),
     }
     if failure.alone:
-        files[store.ALONE_FILE] = f"{documented(failure)}\n\n{failure.alone}"
+        files[store.ALONE_FILE] = f"{documented(failure, 'the engine')}\n\n{failure.alone}"
     if page is not None:
         files[store.TIMELINE_FILE] = page
     return files

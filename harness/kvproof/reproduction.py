@@ -71,8 +71,11 @@ def test_of(failure: Failure, device: str) -> str:
     )
 
 
-def documented(failure: Failure, lacking: str = "") -> str:
-    """What a test says of itself, with a line break at its end. lacking: why there is none that needs no kvproof."""
+def documented(failure: Failure, imported: str = "the target", lacking: str = "") -> str:
+    """What a test says of itself, with a line break at its end.
+
+    imported  what it imports; lacking: why there is none that needs no kvproof
+    """
     said = _harmless(f"{failure.property}: {failure.sentence}")
     first = f'"""{said[:90].strip()}' + (" ..." if len(said) > 90 else "")
     without = f"There is no test_alone.py beside this, which would need no kvproof: {_harmless(lacking)}."
@@ -80,7 +83,7 @@ def documented(failure: Failure, lacking: str = "") -> str:
         [
             first,
             "",
-            f"Written by kvproof {__version__}. Run it with pytest where the target can be imported: it fails while",
+            f"Written by kvproof {__version__}. Run it with pytest where {imported} can be imported: it fails while",
             "the target does what the trace beside it shows, and passes when that is mended.",
             *(["", *textwrap.wrap(without, 100)] if lacking else []),
             '"""',

@@ -9,6 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from kvmodel.contract import Contract
+from kvmodel.scope import Scope
+from kvproof import reproduction
+from kvproof.bundle import files_of
+from kvproof.failure import Failure
+from kvproof.trace.trace import Trace
+from kvproof.verdict import Verdict
+
 ROOT = Path(__file__).parents[2]
 
 ENGINE = '''
@@ -92,26 +100,28 @@ def test_replay_says_what_became_of_it(failed: Path) -> None:
 
 
 def test_code_in_a_name_is_never_code() -> None:
-    from kvmodel.scope import Scope
-    from kvproof.failure import Failure
-    from kvproof.reproduction import test_of as written
-
     evil = '"""\nimport os; os._exit(7)\n"""'
     failure = Failure(evil, evil, f"x.py:{evil}", "pinning", "s1", Scope(1, 1, 1, ("a",)), "fuzz", (), 0)
-    text = written(failure, evil)
+    text = reproduction.test_of(failure, evil)
     compile(text, "test_repro.py", "exec")
     assert "\nimport os" not in text
 
 
-def test_what_the_adapter_cannot_say_without_kvproof_is_a_sentence_in_the_other_test() -> None:
-    from kvmodel.scope import Scope
-    from kvproof.failure import Failure
-    from kvproof.reproduction import test_of as written
+def hung() -> Failure:
+    scope = Scope(1, 1, 1, ("a",))
+    return Failure("everything-drains", "It hangs.", "x.py:X", "pinning", "s1", scope, "fuzz", (), 0)
 
-    failure = Failure(
-        "everything-drains", "It hangs.", "x.py:X", "pinning", "s1", Scope(1, 1, 1, ("a",)), "fuzz", (), 0
-    )
+
+def test_a_test_that_needs_no_kvproof_says_what_it_needs() -> None:
+    failure = dataclasses.replace(hung(), alone="def test_it() -> None: ...")
+    trace = Trace(Contract("pinning"), failure.scope, "s1", failure.target, (), Verdict.REFUTED)
+    text = files_of(failure, trace, 0.0, None)["test_alone.py"]
+    assert "Run it with pytest where the engine can be imported: it fails while" in text
+    assert text.endswith('"""\n\n\ndef test_it() -> None: ...')
+
+
+def test_what_the_adapter_cannot_say_without_kvproof_is_a_sentence_in_the_other_test() -> None:
     without = "There is no test_alone.py beside this, which would need no kvproof: it fails before the first command."
-    assert "test_alone" not in written(failure, "")
-    lacking = dataclasses.replace(failure, alone_lacks="it fails before the first command")
-    assert without in written(lacking, "").replace("\n", " ")
+    assert "test_alone" not in reproduction.test_of(hung(), "")
+    lacking = dataclasses.replace(hung(), alone_lacks="it fails before the first command")
+    assert without in reproduction.test_of(lacking, "").replace("\n", " ")
