@@ -1,14 +1,27 @@
 """kvproof coverage: what each engine reaches of the machine, as tables and as JSON, and what none does."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from kvmodel import ACTIONS
 from kvmodel.guards import GUARDS
+from kvproof import plan
 from kvproof.report.coverage_tables import Table, tables, text
 from kvproof.search.modes import MODES
 from kvproof.verdict import Result, Verdict
 
 ONE_BLOCK = ("coverage", "--scope", "s1,prompts=a,device=1,aborts=no,preempts=no", "--discipline", "pinning")
+
+
+@pytest.fixture(autouse=True)
+def little_fuzzing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests are about how it is told what engines reach."""
+    rows = [
+        replace(row, options={**row.options, "commands": 300}) if row.engine == "fuzz" else row for row in plan.ROWS
+    ]
+    monkeypatch.setattr(plan, "ROWS", tuple(rows))
 
 
 def result(engine: str, **counts: int) -> Result:

@@ -96,7 +96,7 @@ def test_a_death_in_the_view_is_one_of_the_command_before(tmp_path: Path) -> Non
 
 def test_patience_can_be_given(tmp_path: Path) -> None:
     target = written(tmp_path, perform="__import__('time').sleep(0.05)")
-    patient = job(target, "fuzz", "s1", commands=20)
+    patient = dataclasses.replace(job(target, "fuzz", "s1", commands=20), patience_s=60.0)
     hasty = dataclasses.replace(patient, patience_s=0.01)
     allowed, refused = run_jobs([patient, hasty], costs=[1.0, 1.0]).results
     assert allowed.verdict is Verdict.PASSED

@@ -73,14 +73,15 @@ def test_a_step_target_in_a_file(folder: Path, cli: Cli) -> None:
     }
 
 
-def test_a_step_target_in_a_package_that_pyproject_names(tmp_path: Path) -> None:
-    (tmp_path / "engines").mkdir()
-    shutil.copy(STEP_TARGET, tmp_path / "engines" / "mine.py")
-    (tmp_path / "pyproject.toml").write_text("[tool.kvproof]\ntarget = 'engines.mine:StepKVOffload'\n")
-    ran = kvproof(tmp_path, "fuzz", "--discipline", "fencing", "--scope", "s1")
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("kvproof 0.1.0   target engines.mine:StepKVOffload   seed 0")
-    (fuzzed,) = said(ran.stdout, "fuzz")
+@pytest.mark.usefixtures("little_fuzzing")
+def test_a_step_target_in_a_package_that_pyproject_names(folder: Path, cli: Cli) -> None:
+    (folder / "engines").mkdir()
+    shutil.copy(STEP_TARGET, folder / "engines" / "mine.py")
+    (folder / "pyproject.toml").write_text("[tool.kvproof]\ntarget = 'engines.mine:StepKVOffload'\n")
+    ran = cli("fuzz", "--discipline", "fencing", "--scope", "s1")
+    assert ran.status == 0, ran.err
+    assert ran.out.startswith("kvproof 0.1.0   target engines.mine:StepKVOffload   seed 0")
+    (fuzzed,) = said(ran.out, "fuzz")
     assert re.fullmatch(r"PASSED [\d,/]+ commands", fuzzed)
 
 

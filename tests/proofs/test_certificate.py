@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tests.proofs.bugs import Alter, changing, without
 
 import kvspecs
 from kvmodel.contract import DISCIPLINES, Contract
+from kvproof.engines import prove
 from kvproof.job import Job
 from kvproof.scopes import SCOPES
 from kvproof.verdict import Verdict
@@ -98,10 +98,10 @@ def test_the_hash_of_an_obligation_is_that_of_every_other_run(discipline) -> Non
 
 
 def test_an_unchanged_specification_is_verified_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is an obligation made, which takes some seconds for all of them."""
     monkeypatch.setattr(questions, "asking_z3", None)
-    started = time.process_time()
+    monkeypatch.setattr(prove, "_proofs", None)
     result = check(certificate.FILE, monkeypatch)
-    assert time.process_time() - started < 2.0
     assert (result.verdict, result.detail) == (Verdict.PROVED, "certified")
     assert result.counts["safety"] == 20
     assert result.counts["certified"] == result.counts["obligations"]
