@@ -10,7 +10,7 @@ from kvmodel.rules import wake
 from kvmodel.state import Faults
 from kvoffload.transfer_job import JobState
 from kvproof.scopes import SCOPES
-from kvproof.search.allowance import Left, covers, late_reports, left_in, unspent, without
+from kvproof.search.allowance import Left, covers, late_reports, left_in, reports_may_wait, unspent, without
 from kvproof.search.canonical import canonical, canonical_with
 from kvproof.search.graph import Graph
 from kvproof.search.modes import MODES, VAIN, Variant, paired, switched_on, variants
@@ -114,6 +114,16 @@ def test_every_command_is_given_to_every_pair_with_late_reports_and_without(
         assert search.search(lambda: False, lambda said: None).finished
     assert less.given == whole.given
     assert (whole.pairs, less.pairs - less.stood_for, less.stood_for) == pairs
+
+
+NOT_LATE = {"duplicates": False, "deaths": False, "marks": False, "expiry": False, "losses": True, "failures": True}
+"""Modes, and whether nothing but the report of a forgotten job tells with them when it came."""
+
+
+@pytest.mark.parametrize(("mode", "may_wait"), NOT_LATE.items())
+def test_where_something_else_tells_when_a_report_came_each_pair_is_followed(mode: str, may_wait: bool) -> None:
+    one = variant((mode,), "fencing")
+    assert reports_may_wait(Machine(one.contract, one.scope).setting) is may_wait
 
 
 class Released(Ledger):

@@ -131,6 +131,7 @@ class Product:
                 may have taken more edges where an invariant of the proofs ends the search
     allowance   a pair stands for those that differ from it in having less left alone (`kvproof.search.allowance`)
     late        and for those in which more reports of forgotten jobs have come, where those change nothing
+    stood_for   pairs for which another stands and of which just those reports were taken (count)
     """
 
     def __init__(
