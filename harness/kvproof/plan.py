@@ -218,7 +218,7 @@ ROWS: tuple[Row, ...] = (
         foreign_reason="",
         options={"late": True},
         own_scopes=True,
-        seconds={"s4 pinning": 120.0, "s3 fencing": 80.0},
+        seconds={"s4 pinning": 170.0, "s3 fencing": 90.0},
     ),
     Row(
         "conform corners",
@@ -267,7 +267,7 @@ ROWS: tuple[Row, ...] = (
         foreign_reason="",
         options={"modes": "pairs", "late": True},
         own_scopes=True,
-        seconds={"s1 pinning": 26.0, "s2 pinning": 75.0, "s1 fencing": 130.0, "s2 fencing": 500.0},
+        seconds={"s1 pinning": 26.0, "s2 pinning": 75.0, "s1 fencing": 100.0, "s2 fencing": 330.0},
     ),
     Row(
         "conform host",
