@@ -256,3 +256,12 @@ def test_the_modes_in_pairs_have_every_mode_alone_and_every_two_that_are_paired(
             assert whole[1:] in contained, mode
     for pair in paired():
         assert any(set(pair) <= set(switched_on(one.contract, one.scope)) for one in together), pair
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_a_failed_copy_whose_report_is_lost_is_no_violation(discipline: Discipline) -> None:
+    """Nobody notes that it failed, so that the invariants of the proofs are not asked there."""
+    one = variant(("failures", "losses"), discipline)
+    machine = Machine(one.contract, one.scope._replace(resets=0))
+    found = Product(machine, Ledger(machine.setting), True, allowance=True).search(lambda: False, lambda said: None)
+    assert (found.finished, found.divergence) == (True, None)

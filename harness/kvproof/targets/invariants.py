@@ -34,7 +34,10 @@ def specification_of(setting: Setting) -> Compiled | None:
 
 
 def unspecified(setting: Setting) -> str:
-    """Why the invariants of the proofs say nothing of a setting; empty: they do."""
+    """Why the invariants of the proofs say nothing of a target's own state at a setting; empty: they do."""
+    scope = setting.scope
+    if scope.losses and (scope.failures or scope.partial_failures):
+        return "a copy that failed and whose report was lost is nowhere noted as failed"
     try:
         check_specified(setting)
     except NotSpecified as lack:
