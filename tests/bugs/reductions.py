@@ -10,6 +10,9 @@ at what it met shortly before, and asks the invariants of the proofs at a sample
 each byte counts, and every step is judged in full. Both searches are breadth-first, so both must name the same property
 after the same number of commands. The unreduced one may have no end (ids are never used again), and is given up after
 so many pairs or so much time; then nothing is known. It ends with 1 if they differ on a bug, and no reason is known.
+
+The searches of modes, and what `check --all` adds, reduce further: one state stands for others that differ in what may
+still occur (`kvproof.search.allowance`). So every bug is looked for in that way too.
 """
 
 import argparse
@@ -66,13 +69,18 @@ class Seen(NamedTuple):
         return f"{self.broken or 'nothing'} after {self.commands} commands, {self.nodes} nodes"
 
 
-class Both(NamedTuple):
-    """One bug, lie or bug of a rule, looked for in both ways; where: discipline and scope."""
+class Looked(NamedTuple):
+    """One bug, lie or bug of a rule, looked for in each way; where: discipline and scope.
+
+    reduced, whole  as the named scopes are searched, and with nothing reduced
+    further         as the reduced rows of `check --all` are searched
+    """
 
     id: str
     where: str
     reduced: Seen
     whole: Seen
+    further: Seen
 
     @property
     def finished(self) -> bool:
@@ -80,15 +88,21 @@ class Both(NamedTuple):
 
     @property
     def agree(self) -> bool:
-        """The same property, after as many commands. Says nothing unless both have finished."""
+        """The same property, after as many commands, with nothing reduced. Says nothing unless both have finished."""
         return self.reduced[:2] == self.whole[:2]
+
+    @property
+    def agree_further(self) -> bool:
+        """The same property, after as many commands, where one state stands for others."""
+        return self.reduced[:2] == self.further[:2] and self.further.finished
 
     def __str__(self) -> str:
         outcome = ("agree" if self.agree else "DIFFER") if self.finished else "given up"
-        return f"{self.id:34} {outcome:8} {self.reduced}; unreduced {self.whole}"
+        return f"{self.id:34} {outcome:8} {self.reduced}; unreduced {self.whole}; reduced further {self.further}"
 
     def as_json(self) -> dict[str, object]:
-        return {**self._asdict(), "reduced": self.reduced._asdict(), "whole": self.whole._asdict()}
+        ways = {"reduced": self.reduced, "whole": self.whole, "further": self.further}
+        return {**self._asdict(), **{way: seen._asdict() for way, seen in ways.items()}}
 
 
 class Unreduced(Product):
@@ -114,18 +128,19 @@ def own_names(contract: Contract, state: State) -> tuple[State, Renaming]:
     return state, Renaming(device, host, jobs, steps, workers, second)
 
 
-def searched(kind: type[Product], variant: Variant, target_class: type) -> Seen:
+def searched(kind: type[Product], variant: Variant, target_class: type, further: bool = False) -> Seen:
     """The product search of a target, until something is broken or it is given up."""
     machine = Machine(variant.contract, variant.scope)
-    search = kind(machine, opened(target_class, machine.setting), composites=True)  # type: ignore[arg-type]
+    target = opened(target_class, machine.setting)
+    search = kind(machine, target, composites=True, allowance=further, late=further)  # type: ignore[arg-type]
     found = search.search(_given_up(lambda: search.pairs), lambda _: None)
     broken = "" if found.divergence is None else found.divergence.property
     return Seen(broken, len(found.commands), found.pairs, found.finished or bool(broken))
 
 
-def explored(machine: Machine) -> Seen:
+def explored(machine: Machine, further: bool = False) -> Seen:
     """The search of a machine alone, until something is broken or it is given up."""
-    search = graph.Graph(machine)
+    search = graph.Graph(machine, allowance=further)
     found = search.explore(_given_up(lambda: len(search.states)), lambda _: None)
     if found.violation is None:
         return Seen("", 0, found.states, found.finished)
@@ -137,38 +152,40 @@ def _given_up(nodes: Callable[[], int]) -> Callable[[], bool]:
     return lambda: nodes() > MOST_PAIRS or time.process_time() - started > MOST_SECONDS
 
 
-def both_ways(variant: Variant, target_class: type) -> tuple[Seen, Seen]:
-    reduced = searched(Product, variant, target_class)
+def each_way(variant: Variant, target_class: type) -> tuple[Seen, Seen, Seen]:
+    """As in `Looked`: reduced, whole, further."""
+    reduced, further = (searched(Product, variant, target_class, more) for more in (False, True))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(product, "canonical_with", own_names)
-        return reduced, searched(Unreduced, variant, target_class)
+        return reduced, searched(Unreduced, variant, target_class), further
 
 
-def of_planted(discipline: Discipline, name: str) -> tuple[Seen, Seen]:
+def of_planted(discipline: Discipline, name: str) -> tuple[Seen, Seen, Seen]:
     """In the interpreter that has the bug."""
     require_planted()
-    return both_ways(variant_of(name, discipline), load("kvoffload", "ledger"))
+    return each_way(variant_of(name, discipline), load("kvoffload", "ledger"))
 
 
-def of_bug(bug: Bug) -> Both:
+def of_bug(bug: Bug) -> Looked:
     """Raises TimeoutError."""
     answer = answer_of(bug, "tests.bugs.reductions", f"of_planted({bug.discipline!r}, {bug.variant!r})", LIMIT)
-    return Both(bug.id, f"{bug.discipline} {bug.variant}", Seen(*answer[0]), Seen(*answer[1]))
+    return Looked(bug.id, f"{bug.discipline} {bug.variant}", *(Seen(*seen) for seen in answer))
 
 
-def of_lie(lie: Lie) -> Both:
-    found = both_ways(variant_of(lie.variant, lie.discipline), lie.target)
-    return Both(lie.id, f"{lie.discipline} {lie.variant}", *found)
+def of_lie(lie: Lie) -> Looked:
+    return Looked(
+        lie.id, f"{lie.discipline} {lie.variant}", *each_way(variant_of(lie.variant, lie.discipline), lie.target)
+    )
 
 
-def of_rule(name: str) -> Both:
+def of_rule(name: str) -> Looked:
     plant = rules.BY_NAME[name]
     with pytest.MonkeyPatch.context() as patch:
         plant.plant(patch)
         machine = Machine(plant.contract, plant.scope)
-        reduced = explored(machine)
+        reduced, further = explored(machine), explored(machine, further=True)
         patch.setattr(graph, "canonical", lambda contract, state: state)
-        return Both(name, rules.where(name), reduced, explored(machine))
+        return Looked(name, rules.where(name), reduced, explored(machine), further)
 
 
 def ids() -> list[str]:
@@ -177,16 +194,16 @@ def ids() -> list[str]:
     return [*searched_for, *(lie.id for lie in LIES), *rules.BY_NAME]
 
 
-def kept() -> dict[str, Both]:
+def kept() -> dict[str, Looked]:
     if not FILE.exists():
         return {}
     return {
-        one["id"]: Both(one["id"], one["where"], Seen(**one["reduced"]), Seen(**one["whole"]))
+        one["id"]: Looked(one["id"], one["where"], *(Seen(**one[way]) for way in ("reduced", "whole", "further")))
         for one in json.loads(FILE.read_text())
     }
 
 
-def keep(found: Both) -> None:
+def keep(found: Looked) -> None:
     """Add a line, in place of an older one."""
     known = kept() | {found.id: found}
     lines = [json.dumps(known[name].as_json()) for name in ids() if name in known]
@@ -202,23 +219,29 @@ BY_NUMBER = {
 states that differ in numbers alone one is followed, and such a bug may show in another one, sooner or not at all."""
 
 
-def unexplained(lines: Collection[Both]) -> list[str]:
-    """Where both have finished and differ, though the bug goes by no number."""
-    return [one.id for one in lines if one.finished and not one.agree and one.id not in BY_NUMBER]
+def unexplained(lines: Collection[Looked]) -> list[str]:
+    """Where both have finished and differ, though the bug goes by no number, or one state does not stand for others."""
+    differ = [one.id for one in lines if one.finished and not one.agree and one.id not in BY_NUMBER]
+    return [*differ, *[one.id for one in lines if not one.agree_further]]
 
 
-def said(lines: Collection[Both]) -> str:
+def said(lines: Collection[Looked]) -> str:
     """What came of it, for README.md."""
     finished = [one for one in lines if one.finished]
     given_up, differ = [one.id for one in lines if not one.finished], [one.id for one in finished if not one.agree]
+    further = [one.id for one in lines if not one.agree_further]
     times = median([one.whole.nodes / one.reduced.nodes for one in finished])
     why = [f"{name} ({BY_NUMBER.get(name, 'nobody knows why')})" for name in differ]
     return "\n".join(
         [
-            f"* {len(lines)} of {len(ids())} were looked for in both ways; both searches ended for {len(finished)}.",
+            f"* {len(lines)} of {len(ids())} were looked for in each way; reduced and unreduced searches ended for"
+            f" {len(finished)}.",
             f"* They agree on {len(finished) - len(differ)}. They differ on {'; '.join(why) or 'none'}.",
             f"* Unreduced, the median search visits {times:.1f} times as many nodes.",
             f"* Given up unreduced, so that nothing is known: {', '.join(given_up) or 'none'}.",
+            "* Where one state stands for others besides, as in what `check --all` reduces, "
+            f"{len(lines) - len(further)} are found by the same property after as many commands. Otherwise: "
+            f"{', '.join(further) or 'none'}.",
         ]
     )
 
@@ -228,7 +251,7 @@ def write_readme() -> None:
     README.write_text(f"{before}{BEGIN}\n\n{said(kept().values())}\n\n{END}{rest.partition(END)[2]}")
 
 
-def found(names: Sequence[str]) -> Iterator[Both]:
+def found(names: Sequence[str]) -> Iterator[Looked]:
     lies = {lie.id: lie for lie in LIES}
     for name in names:
         if name in rules.BY_NAME:
