@@ -1,10 +1,11 @@
 # Each target does its own set-up: a virtual environment in .venv with the versions of constraints.txt.
 #   make check      hold kvoffload against the reference machine, every engine, one screen
-#   make test       the tests, but for those that are part of make docs and make bugs (markers pages and bank)
+#   make test       the tests, but for those that are part of make docs, bugs, prove and recount (markers pages, bank,
+#                   proofs and recount)
 #   make docs       the documentation as a site, in build/site; fails on a broken link, or if a page shows what does not happen
 #   make watch      tests of kvoffload alone once more, each engine recorded, its log explained line by line
 #   make gpu        the tests that need a CUDA device (docs/how-to/run-on-a-gpu.md)
-#   make prove      prove the contract for all sizes, all of it afresh
+#   make prove      prove the contract for all sizes, all of it afresh; and the tests of the proofs
 #   make prove-all  the same with five seeds, with one invariant more, and by cvc5; hold the proofs' specification against
 #                   the reference machine both ways; and see each seeded bug of it fail what it should (an hour; nightly)
 #   make bugs       plant every bug of tests/bugs, and see each caught by the property that it breaks: the kill matrix;
@@ -12,7 +13,7 @@
 #   make bugs-all   the same, and then the engines that sample, the suite and the proofs on each (hours; nightly)
 #   make bugs-compare   the same under a plain stateful test and a random walk (hours; ARGS: which)
 #   make mutants    mutation testing of the control plane and the predicates, with mutmut (nightly)
-#   make recount    states and transitions counted again in Murphi (needs Debian's rumur and gcc)
+#   make recount    states and transitions counted again in Murphi (needs Debian's rumur and gcc; ARGS: which scopes)
 #   make check-all  the same as check with what is too large for every change (nightly)
 #   make lint types contracts    ruff; mypy and pyright; import-linter
 #   make vllm       hold vLLM's own offload connectors, unmodified, to their obligations; an environment of its own
@@ -68,13 +69,14 @@ check-all: $(STAMP)
 
 prove: $(STAMP)
 	@$(BIN)/kvproof prove $(ARGS)
+	@$(if $(ARGS),,$(TESTS) -m proofs tests/proofs tests/specs/proof)
 
 prove-all: $(STAMP)
 	@for seed in 0 1 2 3 4; do $(BIN)/kvproof prove --seed $$seed; done
 	@for module in one_more held drawn second bugs; do $(BIN)/python -m tests.proofs.$$module; done
 
 test: $(STAMP)
-	@$(TESTS) -m "not pages and not bank" $(ARGS)
+	@$(TESTS) -m "not pages and not bank and not proofs and not recount" $(ARGS)
 
 # Those whose engines do little each: two modules that drive at random, for minutes, are left out.
 WATCHED := $(addprefix tests/impl/test_, $(addsuffix .py, engine requests reset stores marks second_tier deadlines \
@@ -103,6 +105,7 @@ mutants: $(MUTANTS_STAMP)
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
 recount: $(STAMP)
+	@$(TESTS) -m recount tests/recount
 	@$(BIN)/python -m tests.recount $(ARGS)
 
 gpu:

@@ -164,7 +164,7 @@ ROWS: tuple[Row, ...] = (
         label=ALL_SIZES,
         own_scopes=True,
         sizeless=True,
-        seconds={f"{ALL_SIZES} pinning": 15.0, f"{ALL_SIZES} fencing": 15.0},
+        seconds={f"{ALL_SIZES} pinning": 30.0, f"{ALL_SIZES} fencing": 30.0},
     ),
     Row(
         "explore",
@@ -174,7 +174,7 @@ ROWS: tuple[Row, ...] = (
         check={"pinning": at("s1", "s2", "s3"), "fencing": (*at("s1", "s2"), LAGGING)},
         nightly={"pinning": at("s4")},
         options={"coverage": "one prompt"},
-        seconds={"s4 pinning": 30.0, "s3 pinning": 4.0},
+        seconds={"s4 pinning": 40.0, "s3 pinning": 5.0},
     ),
     Row(
         "explore modes",
@@ -197,7 +197,7 @@ ROWS: tuple[Row, ...] = (
         foreign_reason="",
         options={"modes": "pairs", "coverage": True},
         own_scopes=True,
-        seconds={"s1 pinning": 6.0, "s2 pinning": 20.0, "s1 fencing": 35.0, "s2 fencing": 150.0},
+        seconds={"s1 pinning": 11.0, "s2 pinning": 75.0, "s1 fencing": 90.0, "s2 fencing": 450.0},
     ),
     Row(
         "conform ledger",
@@ -206,7 +206,7 @@ ROWS: tuple[Row, ...] = (
         ("ledger",),
         check={"pinning": at("s1", "s2", "s3"), "fencing": at("s1", "s2")},
         foreign=both("s1", "s2"),
-        seconds={"s3 pinning": 16.0, "s2 fencing": 4.0},
+        seconds={"s3 pinning": 22.0, "s2 fencing": 4.0},
     ),
     Row(
         "conform reduced",
@@ -218,7 +218,7 @@ ROWS: tuple[Row, ...] = (
         foreign_reason="",
         options={"late": True},
         own_scopes=True,
-        seconds={"s4 pinning": 170.0, "s3 fencing": 90.0},
+        seconds={"s4 pinning": 190.0, "s3 fencing": 75.0},
     ),
     Row(
         "conform corners",
@@ -267,7 +267,7 @@ ROWS: tuple[Row, ...] = (
         foreign_reason="",
         options={"modes": "pairs", "late": True},
         own_scopes=True,
-        seconds={"s1 pinning": 26.0, "s2 pinning": 75.0, "s1 fencing": 100.0, "s2 fencing": 330.0},
+        seconds={"s1 pinning": 50.0, "s2 pinning": 230.0, "s1 fencing": 110.0, "s2 fencing": 660.0},
     ),
     Row(
         "conform host",

@@ -19,6 +19,8 @@ from kvspecs.proof.logic import all_of, any_of, no
 from kvspecs.proof.state import State, Vocabulary
 from kvspecs.proof.witnesses import WITNESSES, Witness, find
 
+pytestmark = pytest.mark.proofs
+
 ALL: list[tuple[Discipline, Witness]] = [(d, witness) for witness in WITNESSES for d in witness.disciplines]
 
 

@@ -6,6 +6,8 @@ from tests.proofs.bugs import BUGS, Bug, failed_at_finite_scope, failed_parametr
 
 from kvmodel.contract import Discipline
 
+pytestmark = pytest.mark.proofs
+
 
 def once(bug: Bug, index: int) -> Discipline:
     """One of its disciplines, by turns: here each bug runs in one, and the module runs it in both."""

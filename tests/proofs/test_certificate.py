@@ -29,6 +29,8 @@ from kvspecs.proof.questions import Provable, Questions
 from kvspecs.proof.ranking.solving import ONE_STATE, Proof, proofs
 from kvspecs.proof.ranking.theorems import NAMES as THEOREMS
 
+pytestmark = pytest.mark.proofs
+
 FEW = ("ReportPart", "Wake", "FreeTwice")
 """Actions whose formulas are soon made."""
 

@@ -9,6 +9,8 @@ from kvmodel.contract import DISCIPLINES, Discipline
 from kvspecs.proof.action import Effect
 from kvspecs.proof.actions import actions_of
 
+pytestmark = pytest.mark.proofs
+
 SOME = ("Launch", "HandleOutput")
 
 

@@ -6,6 +6,8 @@ from kvmodel.contract import DISCIPLINES, Discipline
 from kvspecs.proof.actions import actions_of
 from kvspecs.proof.finite import FiniteInduction, judged
 
+pytestmark = pytest.mark.proofs
+
 FEW = {"D": 2, "H": 1, "R": 2, "W": 2, "K": 2, "J": 2, "S": 1}
 """Sizes at which a solver answers soon."""
 

@@ -11,6 +11,8 @@ from kvproof.scopes import parse_scope
 from kvspecs.proof.action import Effect
 from kvspecs.proof.interpreter import Interpreter, NotSpecified
 
+pytestmark = pytest.mark.proofs
+
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_the_machine_takes_steps_of_the_specification_alone_in_every_mode(discipline: Discipline) -> None:

@@ -8,6 +8,8 @@ from kvspecs.proof.invariants import invariants_of
 from kvspecs.proof.obligations import INITIAL
 from kvspecs.proof.proof import Selection
 
+pytestmark = pytest.mark.proofs
+
 FEW = Selection(actions=(INITIAL, "LoseReport"))
 
 

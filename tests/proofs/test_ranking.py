@@ -10,6 +10,8 @@ from kvspecs.proof.ranking import solving
 from kvspecs.proof.ranking.fairness import ALL as FAIRNESS
 from kvspecs.proof.ranking.theorems import THEOREMS
 
+pytestmark = pytest.mark.proofs
+
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_every_lemma_is_proved(discipline: Discipline) -> None:

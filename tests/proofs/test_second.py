@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.cli.test_prove import need_cvc5
 
+pytestmark = pytest.mark.proofs
+
 ABOUT = ("--discipline", "fencing", "--action", "FreeTwice")
 
 

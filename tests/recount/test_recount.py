@@ -11,6 +11,8 @@ from kvproof.scopes import SCOPES
 from tests.recount import __main__ as recount
 from tests.recount.model import NotCounted, missing_tools, recounted, source_of
 
+pytestmark = pytest.mark.recount
+
 LIVE, ALL = True, False
 
 

@@ -104,14 +104,17 @@ def _names(cell: Cell) -> tuple[str, ...]:
 
 
 def scope_range(names: Sequence[str], label: str = "") -> str:
-    """`s1-s4` for consecutive scopes, else their names with commas, or the label where there is one."""
+    """`s1-s4` for consecutive scopes, else their names with commas, or the label where there is one. Of several, those
+    that are written out, which are long, are counted."""
     if label or not names:
         return label if names else ""
     numbers = [int(name[1:]) if name[1:].isdigit() else None for name in names]
     first = numbers[0]
     if len(names) > 1 and first is not None and numbers == list(range(first, first + len(names))):
         return f"{names[0]}-{names[-1]}"
-    return ",".join(names)
+    written_out = [name for name in names if "," in name] if len(names) > 1 else []
+    named = ",".join([name for name in names if name not in written_out])
+    return f"{named} and {len(written_out)} written out" if written_out else named
 
 
 def _cell_texts(finished: Finished) -> list[Mapping[Discipline, str]]:

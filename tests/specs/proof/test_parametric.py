@@ -11,6 +11,8 @@ from kvspecs.proof.parametric import Induction
 from kvspecs.proof.proof import Selection, prove
 from kvspecs.proof.state import State, Vocabulary
 
+pytestmark = pytest.mark.proofs
+
 
 def test_every_safety_property_is_served() -> None:
     assert set(properties()) == {p.name for p in SAFETY}
