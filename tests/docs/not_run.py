@@ -19,7 +19,6 @@ UNTYPED = {
 
 OUTSIDE_OF_CI = {
     "mutants": "hours: every night",
-    "recount": "minutes: every night; the suite has rumur count the small scopes",
     "bugs-compare": "hours: by hand",
 }
 """Targets of make that a page shows and CI does not run. A block of nothing but make is not typed: CI is it."""

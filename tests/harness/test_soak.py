@@ -87,10 +87,14 @@ EVERYTHING = (
 )
 """What must have been done often enough to be counted."""
 
+EPISODES = 4
+"""Both store modes, with the output of all workers and of the first (count). How many copies one episode has depends on
+the timing."""
+
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_kvoffload_passes_and_everything_happened(discipline: Discipline) -> None:
-    """What is rare is not in every soak, since that depends on the timing: so in one of several, and each passes."""
+    """What is rare is not in every soak, since that depends on the timing: so in several together, and each passes."""
     done: Counter[str] = Counter()
     for seed in SEEDS:
         result, said = soaked(a_soak(discipline, seed, 1200))
@@ -99,13 +103,13 @@ def test_kvoffload_passes_and_everything_happened(discipline: Discipline) -> Non
         counts = result.counts
         assert counts["copies"] == sum(counts.get(name, 0) for name in COPIED) >= 1200
         assert "planned_copies" not in counts
-        assert counts["episodes"] >= 4  # both store modes, with the output of all workers and of the first
-        assert counts["blocks_checked"] > 1200
-        assert result.detail.startswith(f"{counts['copies']:,} copies, {counts['loads']:,} loads, ")
+        assert result.detail.startswith(f"{counts['copies']:,} copies, {counts.get('loads', 0):,} loads, ")
         assert said[0] == "0 of 1,200 copies, episode 0"
         done += Counter(counts)
-        if all(map(done.get, EVERYTHING)):
+        if all(map(done.get, EVERYTHING)) and done["episodes"] >= EPISODES:
             break
+    assert done["episodes"] >= EPISODES
+    assert done["blocks_checked"] > 1200
     assert [name for name in EVERYTHING if not done[name]] == []
 
 
