@@ -73,6 +73,7 @@ CONTROL_PLANE = Suite(
         "tests/impl/test_reset.py",
         "tests/impl/test_runtime.py",
         "tests/impl/test_second_tier.py",
+        "tests/impl/test_sliding_windows.py",
         "tests/impl/test_stores.py",
         "tests/impl/test_watching.py",
         "tests/seeds",
