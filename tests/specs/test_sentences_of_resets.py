@@ -17,6 +17,7 @@ from tests.specs.wrong import (
     request_is,
 )
 
+from kvmodel import Machine, State
 from kvmodel import actions as act
 from kvmodel.request import Pins
 from kvmodel.rules.reset import answers_true
@@ -114,25 +115,30 @@ def test_a_true_reset_whose_survivor_computes_with_the_old_weights(monkeypatch: 
     assert judge(machine.setting, before, KEEP, after) == sentence
 
 
-def test_a_false_reset_without_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine, before = state_after(PINNING, AB, *STORED)
-    after = machine.step(before, RESET)
+def said_of_the_answer_false(
+    monkeypatch: pytest.MonkeyPatch, machine: Machine, before: State, reset: act.Reset, after: State
+) -> str | None:
+    """What is said of the cause, were this reset answered False."""
     monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
     judge = false_reset_has_a_cause.PROPERTY.on_step
     assert judge is not None
-    sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
-    assert judge(machine.setting, before, RESET, after) == sentence
+    return judge(machine.setting, before, reset, after)
+
+
+WITHOUT_A_CAUSE = "the reset answered False, although no job is live or abandoned there and no request holds a block"
+
+
+def test_a_false_reset_without_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, before = state_after(PINNING, AB, *STORED)
+    after = machine.step(before, RESET)
+    assert said_of_the_answer_false(monkeypatch, machine, before, RESET, after) == WITHOUT_A_CAUSE
 
 
 def test_a_false_reset_for_a_job_that_nobody_counts_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds blocks, and is forgotten: no cause."""
     machine, before = state_after(PINNING, AB, *HANDLED)
     after = job_is(view=FORGOTTEN)(machine.step(before, RESET))
-    monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
-    judge = false_reset_has_a_cause.PROPERTY.on_step
-    assert judge is not None
-    sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
-    assert judge(machine.setting, before, RESET, after) == sentence
+    assert said_of_the_answer_false(monkeypatch, machine, before, RESET, after) == WITHOUT_A_CAUSE
 
 
 def test_a_store_is_a_cause_for_the_tier_that_it_reads() -> None:
@@ -159,12 +165,9 @@ def test_a_cause_is_one_for_the_tiers_that_were_named(
 ) -> None:
     machine, state = state_after(PINNING, AB, *(('submit x "ab"', "admit x") if request_runs else ()))
     jobs = () if job is None else (Job(0, job, -1, (), LIVE, (COPIED,)),)
-    monkeypatch.setattr("kvmodel.rules.reset_pinning.answer", lambda state, tiers: False)
-    judge = false_reset_has_a_cause.PROPERTY.on_step
-    assert judge is not None
-    sentence = "the reset answered False, although no job is live or abandoned there and no request holds a block"
-    found = judge(machine.setting, state, act.Reset("evict", "keep", tiers), state._replace(jobs=jobs))
-    assert found == (None if has_a_cause else sentence)
+    reset = act.Reset("evict", "keep", tiers)
+    found = said_of_the_answer_false(monkeypatch, machine, state, reset, state._replace(jobs=jobs))
+    assert found == (None if has_a_cause else WITHOUT_A_CAUSE)
 
 
 @pytest.mark.parametrize("commands", [STORED, HANDLED], ids=["its key is there", "it is on its way"])
