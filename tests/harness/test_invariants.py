@@ -8,6 +8,7 @@ import pytest
 from kvmodel import Action, Contract, Machine, State
 from kvmodel import actions as act
 from kvmodel.contract import DISCIPLINES, Discipline
+from kvmodel.setting import Setting
 from kvmodel.state import Faults
 from kvmodel.transfer_job import FORGOTTEN, LOST, REPORTED, Job
 from kvproof.engines.run_of import run_of
@@ -16,7 +17,7 @@ from kvproof.search import product
 from kvproof.search.modes import MODES, Variant
 from kvproof.search.product import Product, _Reached
 from kvproof.targets.command import Command
-from kvproof.targets.invariants import Broken, Invariants
+from kvproof.targets.invariants import Broken, Invariants, unnoted
 from kvproof.targets.kvoffload import Ledger
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.view import View
@@ -230,3 +231,22 @@ def test_a_late_report_of_a_forgotten_job_is_no_completion_that_nobody_owed() ->
     machine = Machine(variant.contract, variant.scope)
     searched = Product(machine, Ledger(machine.setting), False).search(lambda: False, lambda words: None)
     assert (searched.finished, searched.divergence, searched.states) == (True, None, 2378)
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_of_a_failed_copy_whose_report_can_be_lost_two_invariants_are_not_asked(discipline: Discipline) -> None:
+    """By name, which the specification knows; the others are asked."""
+
+    def setting(**faults: int) -> Setting:
+        return Machine(Contract(discipline), SCOPES["s1"]._replace(**faults)).setting
+
+    unheard = {"store-has-written", "load-has-written"}
+    assert unnoted(setting(losses=1, failures=1)) == unnoted(setting(losses=1, partial_failures=1)) == unheard
+    assert unnoted(setting(losses=1)) == unnoted(setting(failures=1, partial_failures=1)) == frozenset()
+    asked = Invariants(setting(losses=1, failures=1))
+    assert asked.specification is not None
+    assert unheard < {invariant.name for invariant in asked.specification.invariants}
+    start = Machine(Contract(discipline), SCOPES["s1"]).initial()
+    broken = asked.of_specification(start._replace(device=start.device._replace(refs=(1, 0))))
+    assert broken is not None
+    assert broken.property == "owners-account-for-references"
