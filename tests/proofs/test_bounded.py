@@ -11,7 +11,7 @@ from kvmodel.contract import DISCIPLINES, Discipline
 from kvproof.scopes import parse_scope
 from kvspecs.proof.abstraction import differences
 from kvspecs.proof.action import Effect, Parameters
-from kvspecs.proof.bounded import SIZES, Bounded, Goal, Undecided
+from kvspecs.proof.bounded import Bounded, Goal, Undecided
 from kvspecs.proof.initial import Start, initial
 from kvspecs.proof.interpreter import Interpreter
 from kvspecs.proof.invariants import invariants_of
@@ -48,13 +48,9 @@ def any_invariant_breaks(bounded: Bounded) -> Goal:
     return lambda b, s: any_of(*(goal(b, s) for goal in broken))
 
 
-SHORT = {**SIZES, "J": 1, "S": 1}
-"""One job and one step: two actions launch none, and four no second one."""
-
-
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_every_invariant_holds_within_two_actions(discipline: Discipline) -> None:
-    bounded = Bounded(discipline, SHORT)
+    bounded = Bounded(discipline)
     assert bounded.within(2, any_invariant_breaks(bounded)) is None
 
 
@@ -64,8 +60,7 @@ def test_a_bug_is_reached_on_a_shortest_path() -> None:
     def stays_in_step(w: Vocabulary, s: State, p: Parameters, effect: Effect) -> Effect:
         return effect.then(left=s.left)
 
-    one_request = {**SHORT, "R": 1, "D": 1}
-    bounded = Bounded("fencing", one_request, alter={"LeaveRunning": stays_in_step})
+    bounded = Bounded("fencing", alter={"LeaveRunning": stays_in_step})
     invariant = next(i for i in invariants_of("fencing") if i.name == "computes-for-running")
     path = bounded.within(4, bounded.breaks(invariant))
     assert path is not None
@@ -82,7 +77,7 @@ def test_what_the_solver_gives_up_on_is_not_taken_for_no_path(monkeypatch: pytes
         return made
 
     monkeypatch.setattr(Bounded, "_solver", poor)
-    bounded = Bounded("pinning", SHORT)
+    bounded = Bounded("pinning")
     for search in (lambda: bounded.within(2, any_invariant_breaks(bounded)), lambda: find("pinning", WITNESSES[0])):
         with pytest.raises(Undecided, match=r"^the solver has given up after 60 s$"):
             search()
