@@ -174,7 +174,7 @@ ROWS: tuple[Row, ...] = (
         check={"pinning": at("s1", "s2", "s3"), "fencing": (*at("s1", "s2"), LAGGING)},
         nightly={"pinning": at("s4")},
         options={"coverage": "one prompt"},
-        seconds={"s4 pinning": 40.0, "s3 pinning": 5.0},
+        seconds={"s4 pinning": 25.0, "s3 pinning": 5.0},
     ),
     Row(
         "explore modes",

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from kvmodel import Contract, Machine
+from kvmodel import Contract, Machine, State
 from kvmodel import actions as act
 from kvmodel.contract import Discipline
 from kvproof.scopes import SCOPES
-from kvproof.search import product
+from kvproof.search import graph, product
 from kvproof.search.aside import Aside
+from kvproof.search.graph import Graph
 from kvproof.search.modes import MODES, Variant
 from kvproof.search.nodes import Named
 from kvproof.search.product import Product, _Open
@@ -26,6 +27,7 @@ from kvproof.targets.outcome import Answer
 
 @pytest.fixture(autouse=True)
 def _small_levels_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "SHARED_FROM", 8)
     monkeypatch.setattr(product, "SHARED_FROM", 8)
     monkeypatch.setattr(product, "ASKED_AT_FIRST", 0)
     monkeypatch.setattr(product, "THEN_ONE_IN", 3)
@@ -64,6 +66,43 @@ def test_the_same_is_found_in_the_same_order(variant: Variant) -> None:
     assert alone["finished"]
     assert taken_by(2, variant) == alone
     assert taken_by(3, variant) == alone
+
+
+def explored_by(processes: int, variant: Variant, breaks: State | None = None) -> dict[str, object]:
+    """All that there is to be known of an exploration. breaks: a state which a property does not allow."""
+    search = Graph(Machine(variant.contract, variant.scope), True, processes)
+    search._on_state.append(("no-double-free", lambda setting, state: "it breaks" if state == breaks else None))
+    found = search.explore(lambda: False, lambda said: None)
+    return {
+        **found._asdict(),
+        "states": search.states,
+        "ways": (search.parent.tolist(), search.via),
+        "edges": search.edges,
+        "goals": search.goals,
+    }
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [s1("pinning"), s1("fencing", "lazy", "resets"), s1("pinning", "failures", "duplicates")],
+    ids=["pinning", "fencing with lazy stores and resets", "pinning with failures and duplicates"],
+)
+def test_the_same_is_explored_in_the_same_order(variant: Variant) -> None:
+    alone = explored_by(1, variant)
+    assert alone["finished"]
+    assert explored_by(2, variant) == alone
+    assert explored_by(3, variant) == alone
+
+
+@pytest.mark.parametrize("number", [119, 107], ids=["this process comes to it", "the other comes to it"])
+def test_a_property_is_broken_in_the_same_state(number: int) -> None:
+    variant = s1("fencing")
+    whole = Graph(Machine(variant.contract, variant.scope), True)
+    whole.explore(lambda: False, lambda said: None)
+    broken = whole.states[number]
+    alone = explored_by(1, variant, broken)
+    assert (alone["states"], alone["finished"]) == (whole.states[: number + 1], False)
+    assert explored_by(2, variant, broken) == alone
 
 
 class Impressed(Ledger):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
 from kvmodel import Contract, Machine, State
-from kvproof.cores import cores
+from kvproof.cores import sharing
 from kvproof.engines.run_of import failure_of, run_of
 from kvproof.failure import Failure, fingerprint
 from kvproof.job import Cut, Job, Progress
@@ -33,9 +33,6 @@ from kvproof.targets.target import Restarting, Snapshotting, Target, opened
 from kvproof.targets.view import compared_fields, fields_of
 from kvproof.targets.wording import action_of, command_of
 from kvproof.verdict import Result, Verdict
-
-PROCESSES = 2
-"""How many take one level of a large product search together, if there are so many cores."""
 
 
 class Found(NamedTuple):
@@ -122,7 +119,7 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     met: set[Label] | None = None if kept is None else set()
     late = bool(job.options.get("late"))
     allowance = late or bool(job.options.get("modes"))
-    processes = min(PROCESSES, cores()) if is_ours(job.target) else 1  # code that is not ours may have threads
+    processes = sharing() if is_ours(job.target) else 1  # code that is not ours may have threads
     product = Product(machine, cast(Searchable, target), composites, _known(job), met, allowance, late, processes)
     try:
         searched = product.search(cut, lambda text: progress(f"{variant.name}: {text}"))

@@ -1,9 +1,11 @@
 """explore: every state of the reference machine at a scope, every property judged, shortest counterexamples."""
 
 import time
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from kvmodel import Machine
+from kvproof.cores import sharing
 from kvproof.failure import Failure
 from kvproof.job import Cut, Job, Progress
 from kvproof.search.coverage import recording
@@ -76,14 +78,12 @@ def run(job: Job, progress: Progress, cut: Cut) -> Result:
 
 
 def _explored(job: Job, variant: Variant, progress: Progress, cut: Cut) -> tuple[Explored, dict[str, int]]:
-    graph = Graph(Machine(variant.contract, variant.scope), allowance=bool(job.options.get("modes")))
-    said = f"{variant.name}: "
     wanted = job.options.get("coverage")
-    if not wanted or (wanted == "one prompt" and len(variant.scope.prompts) > 1):
-        explored = graph.explore(cut, lambda text: progress(said + text))
-        return explored, {}
-    with recording() as guards:
-        explored = graph.explore(cut, lambda text: progress(said + text))
+    counting = bool(wanted) and (wanted != "one prompt" or len(variant.scope.prompts) == 1)
+    processes = 1 if counting else sharing()  # what another process evaluates is not counted here
+    graph = Graph(Machine(variant.contract, variant.scope), bool(job.options.get("modes")), processes)
+    with recording() if counting else nullcontext(dict[str, int]()) as guards:
+        explored = graph.explore(cut, lambda text: progress(f"{variant.name}: {text}"))
     return explored, {f"guard:{name}": count for name, count in guards.items()}
 
 

@@ -2,13 +2,16 @@
 
 import gc
 from array import array
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from kvmodel import ACTIONS, Action, Forbidden, Machine, State
 from kvmodel import actions as act
 from kvmodel.actions import UNFAIR
 from kvproof.search.allowance import covers, left_in, unspent
+from kvproof.search.aside import Aside
 from kvproof.search.canonical import canonical
 from kvproof.search.liveness import Edges, Incoming, cannot_reach, components, cyclic_core, incoming_of
 from kvspecs.catalogue import JUDGED, LIVENESS, STEPPING
@@ -47,20 +50,52 @@ class Explored(NamedTuple):
     actions: dict[str, int]
 
 
+SHARED_FROM = 2_000
+"""States of one level from which on several processes take it: then it takes longer than to tell what was found."""
+
+
+class _Ended(NamedTuple):
+    """Why a search stops before all is taken: it was cut, or this is broken."""
+
+    violation: Violation | None
+
+
+class _Part(NamedTuple):
+    """What another process has found in its part of a level, in which states that it has found itself are numbered from
+    `known` on.
+
+    found  the states that are new to it, each with what it would be if nothing had been used up, its parent, and the
+           action that leads to it
+    goals  of each goal, which of those states are in it
+    """
+
+    ended: _Ended | None
+    known: int
+    found: list[tuple[State, State, int, Action | None]]
+    goals: list[list[int]]
+    edges: Edges
+    transitions: int
+    taken: dict[str, int]
+
+
 class Graph:
     """All reachable states of a machine up to renaming, numbered in the order of their discovery.
 
     allowance   a state stands for those that differ from it in having less left alone (`kvproof.search.allowance`); all
                 that is fair is the same in them, so that liveness is
+    processes   how many take a level together, if it is large; nothing tells afterwards how many they were
     """
 
-    def __init__(self, machine: Machine, allowance: bool = False) -> None:
+    def __init__(self, machine: Machine, allowance: bool = False, processes: int = 1) -> None:
         self.machine = machine
         self.setting = machine.setting
+        self.processes = processes
         self.states: list[State] = []
         self.number: dict[State, int] = {}
         """Of each canonical state, and of some that it stands for."""
+        self._aliases = ALIASES
         self._start = machine.initial() if allowance else None
+        self._wholes: list[State] = []
         self._alike: dict[State, list[int]] = {}
         self.parent = array("i")
         self.via: list[Action | None] = []
@@ -84,68 +119,123 @@ class Graph:
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            violation, finished = self._search(cut, progress)
-            if violation is None and finished:
-                violation = self._liveness(progress)
+            ended = self._search(cut, progress)
+            violation = self._liveness(progress) if ended is None else ended.violation
         finally:
             if was_enabled:
                 gc.enable()
-        return Explored(len(self.states), self.transitions, self.depth, finished, violation, self.taken)
+        return Explored(len(self.states), self.transitions, self.depth, ended is None, violation, self.taken)
 
-    def _search(self, cut: Callable[[], bool], progress: Callable[[str], None]) -> tuple[Violation | None, bool]:
-        machine = self.machine
-        named, whole, _ = self._found(machine.initial())
-        broken = self._add(named, whole, -1, None)
-        if broken is not None:
-            return broken, False
-        frontier = [0]
-        aliases = ALIASES
-        while frontier:
-            discovered: list[int] = []
-            for number in frontier:
-                state = self.states[number]
-                offered = machine.actions(state)
-                fair = False
-                for action in offered:
-                    kind = type(action)
-                    self.transitions += 1
-                    self.taken[kind.__name__] += 1
-                    try:
-                        after = machine.step(state, action)
-                    except Forbidden as forbidden:
-                        return Violation(forbidden.rule, forbidden.why, [*self.path(number), action], []), False
-                    for name, judge in self._on_step[kind]:
-                        sentence = judge(self.setting, state, action, after)
-                        if sentence is not None:
-                            return Violation(name, sentence, [*self.path(number), action], []), False
-                    target = self.number.get(after)
-                    if target is None:
-                        named, whole, target = self._found(after)
-                        if target is None:
-                            target = len(self.states)
-                            broken = self._add(named, whole, number, action)
-                            if broken is not None:
-                                return broken, False
-                            discovered.append(target)
-                        if aliases:
-                            aliases -= 1
-                            self.number.setdefault(after, target)
-                    if kind not in UNFAIR:
-                        fair = True
-                        self.edges.sources.append(number)
-                        self.edges.targets.append(target)
-                        self.edges.kinds.append(KIND[kind])
-                if not fair:
-                    stuck = stands_still(self.setting, state, frozenset())
-                    if stuck is not None:
-                        return Violation(STEPPING.name, stuck, self.path(number), []), False
-                if not number & 1023:
-                    progress(f"{len(self.states):,} states")
-                    if cut():
-                        return None, False
-            frontier = discovered
-            self.depth += bool(discovered)
-        return None, True
+    def _search(self, cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
+        named, whole, _ = self._found(self.machine.initial())
+        violation = self._judged(self._add(named, whole, -1, None))
+        if violation is not None:
+            return _Ended(violation)
+        level = range(1)
+        while level:
+            shared = self.processes > 1 and len(level) >= SHARED_FROM
+            ended = self._share(level, cut, progress) if shared else self._take(level, cut, progress)
+            if ended is not None:
+                return ended
+            level = range(level.stop, len(self.states))
+            self.depth += bool(level)
+        return None
+
+    def _take(self, level: range, cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
+        """Take every action of these states."""
+        for number in level:
+            violation = self._take_from(number)
+            if violation is not None:
+                return _Ended(violation)
+            if not number & 1023:
+                progress(f"{len(self.states):,} states")
+                if cut():
+                    return _Ended(None)
+        return None
+
+    def _take_from(self, number: int) -> Violation | None:
+        machine, setting, known = self.machine, self.setting, self.number
+        sources, targets, kinds = self.edges
+        state = self.states[number]
+        fair = False
+        for action in machine.actions(state):
+            kind = type(action)
+            self.transitions += 1
+            self.taken[kind.__name__] += 1
+            try:
+                after = machine.step(state, action)
+            except Forbidden as forbidden:
+                return Violation(forbidden.rule, forbidden.why, [*self.path(number), action], [])
+            for name, judge in self._on_step[kind]:
+                sentence = judge(setting, state, action, after)
+                if sentence is not None:
+                    return Violation(name, sentence, [*self.path(number), action], [])
+            target = known.get(after)
+            if target is None:
+                named, whole, target = self._found(after)
+                if target is None:
+                    target = self._add(named, whole, number, action)
+                    violation = self._judged(target)
+                    if violation is not None:
+                        return violation
+                if self._aliases:
+                    self._aliases -= 1
+                    known.setdefault(after, target)
+            if kind not in UNFAIR:
+                fair = True
+                sources.append(number)
+                targets.append(target)
+                kinds.append(KIND[kind])
+        if not fair:
+            stuck = stands_still(setting, state, frozenset())
+            if stuck is not None:
+                return Violation(STEPPING.name, stuck, self.path(number), [])
+        return None
+
+    def _share(self, level: range, cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
+        """The same by several processes, each of which takes a part. What they find is put together in the order of the
+        parts, so that nothing tells afterwards how many they were."""
+        size = -(-len(level) // self.processes)
+        others = [level[start : start + size] for start in range(size, len(level), size)]
+        asides = deque([Aside(partial(self._take_aside, part, cut)) for part in others])
+        try:
+            ended = self._take(level[:size], cut, progress)
+            while asides and ended is None:
+                ended = self._take_in(asides.popleft().answer())
+        finally:
+            for aside in asides:
+                aside.call_off()
+        return ended
+
+    def _take_aside(self, part: range, cut: Callable[[], bool]) -> _Part:
+        """What another process does, and tells."""
+        known, taken_before = len(self.states), len(self.edges.sources)
+        self.transitions, self.taken = 0, dict.fromkeys(self.taken, 0)
+        ended = self._take(part, cut, lambda said: None)
+        found = zip(self.states[known:], self._wholes[known:], self.parent[known:], self.via[known:], strict=True)
+        goals = [[number for number in goal if number >= known] for goal in self.goals]
+        edges = Edges(*(column[taken_before:] for column in self.edges))
+        return _Part(ended, known, list(found), goals, edges, self.transitions, self.taken)
+
+    def _take_in(self, part: _Part) -> _Ended | None:
+        """Go on as if this process had taken the part. What is new to it was judged there."""
+        self.transitions += part.transitions
+        for kind, times in part.taken.items():
+            self.taken[kind] += times
+        first = len(self.states)
+        here: list[int] = []
+        for state, whole, parent, via in part.found:
+            number = self._number_of(state, whole)
+            here.append(self._add(state, whole, parent, via) if number is None else number)
+        for goal, numbers in zip(self.goals, part.goals, strict=True):
+            goal.extend([number for number in (here[number - part.known] for number in numbers) if number >= first])
+        sources, targets, kinds = part.edges
+        self.edges.sources.extend(sources)
+        self.edges.targets.extend(
+            array("i", [target if target < part.known else here[target - part.known] for target in targets])
+        )
+        self.edges.kinds.extend(kinds)
+        return part.ended
 
     def _found(self, state: State) -> tuple[State, State, int | None]:
         """The canonical state; what it would be if nothing had been used up; and the number of what stands for it."""
@@ -155,19 +245,30 @@ class Graph:
             return named, named, self.number.get(named)
         whole = unspent(start, state)
         whole = named if whole is state else canonical(contract, whole)
-        left = left_in(state)
-        alike = self._alike.get(whole, ())
-        return named, whole, next((other for other in alike if covers(left_in(self.states[other]), left)), None)
+        return named, whole, self._number_of(named, whole)
 
-    def _add(self, state: State, whole: State, parent: int, via: Action | None) -> Violation | None:
+    def _number_of(self, named: State, whole: State) -> int | None:
+        """The number of what stands for this canonical state."""
+        if self._start is None:
+            return self.number.get(named)
+        left = left_in(named)
+        alike = self._alike.get(whole, ())
+        return next((other for other in alike if covers(left_in(self.states[other]), left)), None)
+
+    def _add(self, state: State, whole: State, parent: int, via: Action | None) -> int:
         number = len(self.states)
         self.number[state] = number
         if self._start is not None:
             self._alike.setdefault(whole, []).append(number)
         self.states.append(state)
+        self._wholes.append(whole)
         self.parent.append(parent)
         self.via.append(via)
-        setting = self.setting
+        return number
+
+    def _judged(self, number: int) -> Violation | None:
+        """What this state breaks; and it is noted of which goals it is."""
+        setting, state = self.setting, self.states[number]
         for name, judge in self._on_state:
             sentence = judge(setting, state)
             if sentence is not None:
