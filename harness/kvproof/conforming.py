@@ -133,7 +133,7 @@ class _Conforming:
         for identifier, trace in kept:
             result = self._replayed(trace)
             if result.failure is not None:
-                return f"\n{self._kept_text(result.failure, identifier)}"
+                return self._kept_text(result.failure, identifier)
             if result.verdict is Verdict.ERROR:
                 unjudged = f"kept failure {identifier} cannot be replayed: {result.detail}"
                 if wanted is not None:
@@ -150,7 +150,7 @@ class _Conforming:
             raise RuntimeError(result.detail)
         if result.failure is None:
             return ""
-        return _message(result.failure) if session is None else f"\n{self._keep(result, session.root)}"
+        return _message(result.failure) if session is None else self._keep(result, session.root)
 
     def _kept(self) -> Iterator[tuple[str, Trace]]:
         """The kept failures of this target in this contract."""
@@ -220,7 +220,10 @@ class _Conforming:
         story = self._run_told(trace).story
         page = timeline(story) if story is not None and story.property is not None else None
         text = self._kept_text(failure, failure.fingerprint)
-        store.save(root, failure.fingerprint, trace, text + "\n", files_of(failure, trace, result.seconds, page))
+        try:
+            store.save(root, failure.fingerprint, trace, text + "\n", files_of(failure, trace, result.seconds, page))
+        except OSError as error:  # the verdict matters more than the files
+            return f"{failure_text(failure)} ({error})"
         return text
 
     def _run_told(self, trace: Trace) -> Result:

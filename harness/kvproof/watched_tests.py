@@ -16,13 +16,14 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from kvproof.atomic import write_whole
 from kvproof.commit import current_commit
 from kvproof.engines import validate
 from kvproof.job import Job
@@ -163,18 +164,17 @@ def _with_trace(root: Path, judged: Judged) -> list[str]:
     """Keep what the log shows as a failure, if a trace can be made of it, and say where it is."""
     if judged.result.failure is None:
         return []
-    return [keep(root, judged.job, judged.result, current_commit())[1]]
+    try:
+        return [keep(root, judged.job, judged.result, current_commit())[1]]
+    except OSError as error:  # the verdict matters more than the file
+        return [f"The trace was not saved ({error})."]
 
 
 def _kept(folder: Path, log: Path, judged: Judged, test: str) -> str:
     """Keep a log that was refuted, and what to say of it."""
     result = judged.result
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / LOG_FILE
-    shutil.copyfile(log, path)
-    shown = store.shown(path)
+    shown = store.shown(folder / LOG_FILE)
     text = f"REFUTED {result.detail}\nKept: {shown}. Again: kvproof validate {shown}"
-    (folder / store.REPORT_FILE).write_text(text + "\n", encoding="utf-8")
     about = {
         "schema": SCHEMA,
         "verdict": str(result.verdict),
@@ -185,7 +185,15 @@ def _kept(folder: Path, log: Path, judged: Judged, test: str) -> str:
         "explained": result.counts["commands"],
         "log": LOG_FILE,
     }
-    (folder / store.VERDICT_FILE).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(log, folder / LOG_FILE)
+        write_whole(folder / store.REPORT_FILE, text + "\n")
+        write_whole(folder / store.VERDICT_FILE, json.dumps(about, indent=2) + "\n")
+    except OSError as error:  # the verdict matters more than the files
+        with suppress(OSError):
+            _removed(folder)
+        return f"REFUTED {result.detail}\nThe log was not kept ({error})."
     return text
 
 

@@ -128,6 +128,15 @@ def test_a_kept_failure_that_cannot_be_replayed_any_more_is_not_green(failed: Fa
     assert (searched.returncode, f"UserWarning: {says}" in searched.stdout) == (0, True)
 
 
+def test_a_failure_that_cannot_be_kept_is_told_all_the_same(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / ".kvproof").write_text("a file stands where the folder should be")
+    done = ran(tmp_path, "-k", "TestEngine")
+    assert done.returncode == 1
+    assert "Nonconforming: REFUTED owners-account-for-references" in done.stdout
+    assert "The trace was not saved. ([Errno 20] Not a directory: " in done.stdout
+
+
 def test_under_xdist_it_is_the_same(tmp_path: Path) -> None:
     written(tmp_path)
     done = ran(tmp_path, "-n", "2")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,12 @@ def test_a_bug_that_no_test_asserts_about_turns_one_red(tmp_path: Path, monkeypa
 
     ran(tmp_path, "--kvproof-watch")
     assert not list(kept.iterdir())
+
+    shutil.rmtree(tmp_path / ".kvproof")
+    (tmp_path / ".kvproof").write_text("a file stands where the folder should be")
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
+        not_kept = ran(tmp_path, "--kvproof-watch", "-k", "does_not_raise")
+    assert "REFUTED true-reset-serves-nothing-old   line 4, after 2 that are explained" in not_kept.stdout
+    assert "The log was not kept ([Errno 20] Not a directory: " in not_kept.stdout
+    assert "The trace was not saved ([Errno 20] Not a directory: " in not_kept.stdout
