@@ -13,7 +13,7 @@ from kvmodel import Contract, Machine, State
 from kvmodel import actions as act
 from kvmodel.contract import Discipline
 from kvproof.scopes import SCOPES
-from kvproof.search import graph, product
+from kvproof.search import graph, product, sharing
 from kvproof.search.aside import Aside
 from kvproof.search.graph import Graph
 from kvproof.search.modes import MODES, Variant
@@ -218,7 +218,7 @@ def asides(monkeypatch: pytest.MonkeyPatch) -> list[Aside[object]]:
         begun.append(Aside(work))
         return begun[-1]
 
-    monkeypatch.setattr(product, "Aside", noted)
+    monkeypatch.setattr(sharing, "Aside", noted)
     return begun
 
 
@@ -227,10 +227,10 @@ def test_no_process_is_left_when_the_search_raises(
 ) -> None:
     search, whole = shared_search(), Product._take
 
-    def take(self: Product, *arguments: Any) -> object:
+    def take(self: Product, *arguments: Any, **named: Any) -> object:
         if asides and self._aside is None:
             raise OSError("it is not to be")
-        return whole(self, *arguments)
+        return whole(self, *arguments, **named)
 
     monkeypatch.setattr(Product, "_take", take)
     with pytest.raises(OSError, match="it is not to be"):

@@ -2,8 +2,7 @@
 
 import gc
 from array import array
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,9 +10,9 @@ from kvmodel import ACTIONS, Action, Forbidden, Machine, State
 from kvmodel import actions as act
 from kvmodel.actions import UNFAIR
 from kvproof.search.allowance import covers, left_in, unspent
-from kvproof.search.aside import Aside
 from kvproof.search.canonical import canonical
 from kvproof.search.liveness import Edges, Incoming, cannot_reach, components, cyclic_core, incoming_of
+from kvproof.search.sharing import shared
 from kvspecs.catalogue import JUDGED, LIVENESS, STEPPING
 from kvspecs.liveness.work_remaining_keeps_the_engine_stepping import stands_still
 
@@ -133,15 +132,16 @@ class Graph:
             return _Ended(violation)
         level = range(1)
         while level:
-            shared = self.processes > 1 and len(level) >= SHARED_FROM
-            ended = self._share(level, cut, progress) if shared else self._take(level, cut, progress)
+            here, aside = partial(self._take, cut=cut, progress=progress), partial(self._take_aside, cut=cut)
+            is_shared = self.processes > 1 and len(level) >= SHARED_FROM
+            ended = shared(level, self.processes, here, aside, self._take_in) if is_shared else here(level)
             if ended is not None:
                 return ended
             level = range(level.stop, len(self.states))
             self.depth += bool(level)
         return None
 
-    def _take(self, level: range, cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
+    def _take(self, level: Sequence[int], cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
         """Take every action of these states."""
         for number in level:
             violation = self._take_from(number)
@@ -192,22 +192,7 @@ class Graph:
                 return Violation(STEPPING.name, stuck, self.path(number), [])
         return None
 
-    def _share(self, level: range, cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
-        """The same by several processes, each of which takes a part. What they find is put together in the order of the
-        parts, so that nothing tells afterwards how many they were."""
-        size = -(-len(level) // self.processes)
-        others = [level[start : start + size] for start in range(size, len(level), size)]
-        asides = deque([Aside(partial(self._take_aside, part, cut)) for part in others])
-        try:
-            ended = self._take(level[:size], cut, progress)
-            while asides and ended is None:
-                ended = self._take_in(asides.popleft().answer())
-        finally:
-            for aside in asides:
-                aside.call_off()
-        return ended
-
-    def _take_aside(self, part: range, cut: Callable[[], bool]) -> _Part:
+    def _take_aside(self, part: Sequence[int], cut: Callable[[], bool]) -> _Part:
         """What another process does, and tells."""
         known, taken_before = len(self.states), len(self.edges.sources)
         self.transitions, self.taken = 0, dict.fromkeys(self.taken, 0)

@@ -7,18 +7,16 @@ state is found (vLLM PR 48102).
 
 import gc
 from array import array
-from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from itertools import islice
 from typing import NamedTuple, Protocol
 
 from kvmodel import ACTIONS, Action, Machine, State
 from kvproof.search.allowance import Left, late_reports, left_in, named_late, reports_may_wait, unspent, without
-from kvproof.search.aside import Aside
 from kvproof.search.canonical import canonical_with
 from kvproof.search.nodes import NOTHING, Entered, Named, Nodes
 from kvproof.search.phases import Label, pairs_of
+from kvproof.search.sharing import shared
 from kvproof.targets import journal
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
@@ -165,7 +163,7 @@ class Product:
         self.passed_over = 0
         self.taken = dict.fromkeys((kind.__name__ for kind in ACTIONS), 0)
         self._nodes = Nodes()
-        self._open: deque[_Open] = deque()
+        self._open: list[_Open] = []
         self.processes = processes
         self._aside: list[Named] | None = None
         """In a process that takes a part of a level: the names of the nodes that it has found."""
@@ -216,20 +214,20 @@ class Product:
             return False, (), difference
         self._add(self._come_to((), start, target.save(), seen(target)), -1, None)
         while self._open:
-            level, self._open = self._open, deque()
+            level, self._open = self._open, []
             # Nodes of one level mostly reach the same. What was met two levels ago is forgotten, since it takes memory:
             # if it is met again it is looked at again, and found to be a known node.
             self._met_before, self._met = self._met, {}
-            shared = self.processes > 1 and len(level) >= SHARED_FROM
-            ended = self._share(level, cut, progress) if shared else self._take(level, cut, progress)
+            here, aside = partial(self._take, cut=cut, progress=progress), partial(self._take_aside, cut=cut)
+            is_shared = self.processes > 1 and len(level) >= SHARED_FROM
+            ended = shared(level, self.processes, here, aside, self._take_in) if is_shared else here(level)
             if ended is not None:
                 return False, ended.commands, ended.divergence
         return True, (), None
 
-    def _take(self, level: deque[_Open], cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
+    def _take(self, level: Sequence[_Open], cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
         """Take every command of these nodes."""
-        while level:
-            node = level.popleft()
+        for node in level:
             ended = self._take_from(node)
             if ended is not None:
                 return ended
@@ -266,22 +264,7 @@ class Product:
                 return _Ended((*self.path(number), command), difference)
         return None
 
-    def _share(self, level: deque[_Open], cut: Callable[[], bool], progress: Callable[[str], None]) -> _Ended | None:
-        """The same by several processes, each of which takes a part. What they find is put together in the order of the
-        parts, so that nothing tells afterwards how many they were."""
-        size = -(-len(level) // self.processes)
-        others = [deque(islice(level, start, start + size)) for start in range(size, len(level), size)]
-        asides = deque([Aside(partial(self._take_aside, part, cut)) for part in others])
-        try:
-            ended = self._take(deque(islice(level, size)), cut, progress)
-            while asides and ended is None:
-                ended = self._take_in(asides.popleft().answer())
-        finally:
-            for aside in asides:
-                aside.call_off()
-        return ended
-
-    def _take_aside(self, part: deque[_Open], cut: Callable[[], bool]) -> _Part:
+    def _take_aside(self, part: Sequence[_Open], cut: Callable[[], bool]) -> _Part:
         """What another process does, and tells. It asks no invariants of the proofs: at which pairs they are asked goes
         by their numbers, which it does not know."""
         known, first = self._nodes.parts, self.pairs
