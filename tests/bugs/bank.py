@@ -8,6 +8,7 @@ from tests.bugs import (
     events,
     failures,
     high_water,
+    honest_books,
     orderings,
     pipelines,
     pools,
@@ -29,6 +30,7 @@ BANK: tuple[Bug, ...] = (
     *deaths.BUGS,
     *below_host.BUGS,
     *reported.BUGS,
+    *honest_books.BUGS,
 )
 
 BY_ID = {bug.id: bug for bug in BANK}

@@ -23,6 +23,7 @@ class Bug:
     file       below impl/kvoffload; `old`, which occurs there exactly once, is replaced by `new`
     discipline, variant   where it is looked for: the smallest variant that finds it
     property   that it breaks; commands: how many the shortest way to that takes (count)
+    twin       id of the same bug where the books disagree: a count gives that one away, and not this one. Empty: none
     engine     `conform ledger`: the product search. Where that sees nothing: `conform host`, the walks with real bytes.
     """
 
@@ -38,6 +39,7 @@ class Bug:
     property: str
     commands: int
     engine: Engine = "conform ledger"
+    twin: str = ""
 
 
 def report_of(bug: Bug) -> Report | None:

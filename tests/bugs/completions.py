@@ -17,6 +17,7 @@ BUGS = (
         variant="s2",
         property="workers-agree",
         commands=5,
+        twin="first-report-unlocks",
     ),
     Bug(
         id="reports-counted",

@@ -50,6 +50,7 @@ BUGS = (
         variant="s1",
         property="no-use-after-free",
         commands=3,
+        twin="reset-frees-in-flight",
     ),
     Bug(
         id="reset-leaves-jobs-live",

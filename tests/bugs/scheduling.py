@@ -315,7 +315,7 @@ BUGS = (
         new="return max(0, running.computed - self.window + 1)",
         discipline="fencing",
         variant="s1+window",
-        property="owners-account-for-references",
+        property="reads-what-was-written",
         commands=5,
     ),
     Bug(

@@ -1,13 +1,18 @@
 """Naming a divergence: which property it breaks, what happened in one sentence, and the facts side by side.
 
 What is seen of the target is put into the machine's state, and the properties are asked of that: the first that does
-not hold names the divergence. Where all hold, the field that differs does.
+not hold names the divergence. Where all hold, as when the target's books agree with each other, that does what the
+difference endangers; or else the field that differs.
 """
+
+from collections.abc import Iterator
 
 from kvmodel import Action, Forbidden, Machine, State, policy
 from kvmodel import actions as act
-from kvmodel.request import ABSENT, DONE, PHASES
-from kvmodel.state import job_with
+from kvmodel.block_pool import HOLE
+from kvmodel.owners import Holding, holding_of_job
+from kvmodel.request import ABSENT, DONE, PHASES, held
+from kvmodel.state import job_with, pool_of
 from kvmodel.streams import STREAMS, oldest_compute, oldest_copy
 from kvmodel.transfer_job import ABANDONED, FORGOTTEN, LAUNCHED, STORE, VIEWS
 from kvproof.targets.command import Command, request_name
@@ -176,10 +181,18 @@ def _broken(
         return STEPPING.name, f"The engine has {'' if view.has_work else 'no '}work, it says; {_left(after)}."
     if field == "requests":
         return _request_name(action, after, view)
-    found = _of_pool(machine, after, view, field) or _awaited(after, view, field) or _kept(after, view, field)
+    found = (
+        _of_pool(machine, after, view, field)
+        or _freed_under_an_operation(machine, after, view, field)
+        or _not_kept(after, view, field)
+        or _awaited(after, view, field)
+        or _kept(after, view, field)
+    )
     if found is not None:
         return found
     name = BY_FIELD.get(field, AGREEMENT)
+    if field.endswith("_refs"):
+        return name, _other_count(after, view, field)
     if field == "jobs":
         return name, _other_job(after, view)
     if field == "contents":
@@ -264,6 +277,48 @@ def _of_pool(machine: Machine, after: State, view: View, field: str) -> tuple[st
     name = AGREEMENT if tier == "device" else "every-full-block-is-stored-or-refused"
     key = machine.setting.key_names[right[block] - 1]
     return name, f"{tier.capitalize()} block {block} cannot be hit as {key!r}, and should be."
+
+
+def _counts(after: State, view: View, field: str) -> Iterator[tuple[str, int, int, int]]:
+    """Tier, block, references that it should have, and has on the target, of those that have another number."""
+    tier = field.partition("_")[0]
+    pairs = zip(pool_of(after, tier).refs, getattr(view, field), strict=True)
+    return ((tier, block, wanted, found) for block, (wanted, found) in enumerate(pairs) if wanted != found)
+
+
+def _freed_under_an_operation(machine: Machine, after: State, view: View, field: str) -> tuple[str, str] | None:
+    """A block that nobody references, by books that agree with each other, and that an operation is still to use."""
+    if not field.endswith("_refs"):
+        return None
+    contract = machine.setting.contract
+    jobs = [(f"job {job.id}", holding_of_job(contract, job)) for job in after.jobs if LAUNCHED in job.progress]
+    shares = [(step, share) for step in after.steps if not step.handled for share in step.shares]
+    users = [*jobs, *((f"launched step {step.id}", Holding(held(share.table), ())) for step, share in shares)]
+    for tier, block, _, found in _counts(after, view, field):
+        for user, holding in users if not found else ():
+            if block in holding.of(tier):
+                return "no-use-after-free", f"{tier.capitalize()} block {block} is free while {user} still uses it."
+    return None
+
+
+def _not_kept(after: State, view: View, field: str) -> tuple[str, str] | None:
+    """What a request counts on, by books that agree with each other, is nobody's."""
+    if not field.endswith("_refs"):
+        return None
+    for number, (right, seen) in enumerate(zip(after.requests, view.requests or (), strict=False)):
+        who = f"Request {request_name(number)}"
+        if right.pins is not None and seen.pins is None:
+            return "pinned-is-not-evicted", f"{who} has looked up blocks that nothing keeps from eviction."
+        for block, found in zip(right.table, seen.table, strict=False):
+            if found == HOLE != block:
+                return "reads-what-was-written", f"{who} has given up device block {block}, which it is still to read."
+    return None
+
+
+def _other_count(after: State, view: View, field: str) -> str:
+    """The first block with another number of references than it should have, by books that agree with each other."""
+    tier, block, wanted, found = next(_counts(after, view, field))
+    return f"{tier.capitalize()} block {block} has {found} references, and should have {wanted}."
 
 
 def _other_job(after: State, view: View) -> str:

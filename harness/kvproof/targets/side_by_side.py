@@ -8,6 +8,7 @@ from kvmodel import Action, Machine, State
 from kvmodel import actions as act
 from kvmodel.block_pool import HOLE, Pool
 from kvmodel.contents import describe as content_words
+from kvmodel.launched_step import Step
 from kvmodel.owners import owners
 from kvmodel.request import PHASES, Request, held
 from kvmodel.state import pool_of
@@ -46,6 +47,7 @@ def as_state(after: State, view: View) -> State | None:
     if view.contents is not None:
         contents = (view.contents[0], view.contents[1], view.contents[2] if len(view.contents) > 2 else ())
     jobs = after.jobs if view.jobs is None else tuple(_jobs(after, view.jobs))
+    steps = after.steps if view.launched is None else tuple(_steps(after, view.launched))
     for request in requests:
         if any(not 0 <= block < len(device.refs) for block in held(request.table)):
             return None
@@ -55,6 +57,7 @@ def as_state(after: State, view: View) -> State | None:
         second=second,
         requests=requests,
         jobs=jobs,
+        steps=steps,
         device_contents=contents[0],
         host_contents=contents[1],
         second_contents=contents[2],
@@ -76,6 +79,18 @@ def _jobs(after: State, seen: tuple[JobView, ...]) -> list[Job]:
         progress = (REPORTED,) * workers
         jobs.append(Job(view.id, view.direction, view.request, view.pairs, view.view, progress))
     return sorted(jobs, key=lambda job: job.id)
+
+
+def _steps(after: State, seen: tuple[ShareView, ...]) -> Iterator[Step]:
+    """The launched steps without the parts that the target does not await any more."""
+    awaited = {(share.step, share.request) for share in seen}
+    number = -1
+    for step in after.steps:
+        number += not step.handled
+        if step.handled:
+            yield step
+        else:
+            yield step._replace(shares=tuple([s for s in step.shares if (number, s.request) in awaited]))
 
 
 def sides(machine: Machine, after: State, view: View) -> tuple[tuple[str, ...], tuple[str, ...]]:
