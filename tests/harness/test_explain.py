@@ -263,6 +263,47 @@ def test_every_kind_of_divergence(name: str) -> None:
     assert (found.contract_lines, found.target_lines) == ((case.contract,), (case.target,))
 
 
+BOOKS_THAT_AGREE = {
+    "a transfer that went with its references": Case(
+        LAUNCHED, Command("abort", (0,)), Answer(), "no-use-after-free",
+        "Host block 0 is free while job 0 still uses it.", "", "", (act.Abort(0),), lambda view: {"host_refs": (0,), "host_free": (0,), "jobs": ()}, "fencing",
+    ),
+    "a step that was struck off": Case(
+        LAUNCHED, Command("preempt", (0,)), Answer(), "no-use-after-free",
+        "Device block 1 is free while launched step 0 still uses it.",
+        "", "", (act.Preempt(0),), lambda view: {"device_refs": (1, 0), "device_free": (1,), "launched": ()},
+    ),
+    "a lookup that keeps nothing": Case(
+        (*REPORTED, act.Preempt(0)), Command("lookup", (0,)), Answer(), "pinned-is-not-evicted",
+        "Request x has looked up blocks that nothing keeps from eviction.",
+        "", "", (act.Lookup(0),),
+        lambda view: {
+            "device_refs": (0, 0), "device_free": (1, 0), "requests": (view.requests[0]._replace(pins=None),),
+        },
+    ),
+    "a block that was given up too early": Case(
+        HANDLED, STORE, Answer(), READS, "Request x has given up device block 0, which it is still to read.",
+        "", "", (act.Run(0, 1),),
+        lambda view: {"device_refs": (1, 1), "requests": (view.requests[0]._replace(table=(-1, 1)),)},
+    ),
+    "nothing of all that": Case(
+        SUBMITTED, ADMIT, Answer(), OWNERS, "Device block 1 has 0 references, and should have 1.",
+        "", "", (act.Admit(0),),
+        lambda view: {
+            "device_refs": (1, 0), "device_free": (1,), "requests": (view.requests[0]._replace(table=(0,)),),
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOOKS_THAT_AGREE)
+def test_where_books_agree_it_is_named_by_what_it_endangers(name: str) -> None:
+    case = BOOKS_THAT_AGREE[name]
+    found = explained(case)
+    assert isinstance(found, Divergence)
+    assert (found.property, found.sentence) == (case.property, case.sentence)
+
+
 LEGAL_IN_ITS_OWN_WAY = {
     "other blocks": Case(
         SUBMITTED, ADMIT, took(act.Admit(0, Admission((), (), (1, 0)))), "", "", "", "",
