@@ -266,7 +266,8 @@ def test_every_kind_of_divergence(name: str) -> None:
 BOOKS_THAT_AGREE = {
     "a transfer that went with its references": Case(
         LAUNCHED, Command("abort", (0,)), Answer(), "no-use-after-free",
-        "Host block 0 is free while job 0 still uses it.", "", "", (act.Abort(0),), lambda view: {"host_refs": (0,), "host_free": (0,), "jobs": ()}, "fencing",
+        "Host block 0 is free while job 0 still uses it.", "", "", (act.Abort(0),),
+        lambda view: {"host_refs": (0,), "host_free": (0,), "jobs": ()}, "fencing",
     ),
     "a step that was struck off": Case(
         LAUNCHED, Command("preempt", (0,)), Answer(), "no-use-after-free",
