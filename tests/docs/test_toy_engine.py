@@ -18,8 +18,8 @@ from tests.docs.typing_page import ROOT
 pytestmark = pytest.mark.pages
 
 TOY = ROOT / "docs" / "how-to" / "toy_engine"
-BUG = "for _, block, key in job.pairs}"
-MENDED = "for _, block, key in job.pairs if job.wanted}"
+BUG = 'if job.direction == "store":'
+MENDED = 'if job.direction == "store" and job.wanted:'
 
 
 @pytest.fixture(name="mended")

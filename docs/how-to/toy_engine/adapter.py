@@ -49,7 +49,8 @@ class MyEngine(StepTarget):
 
     def submit(self, request: int) -> Answer:
         keys, prompt = self.setting.total_keys[request], len(self.setting.prompt_keys[request])
-        self.submitted[request] = self.engine.submit(request, keys, prompt)
+        self.engine.submit(request, keys, prompt)
+        self.submitted[request] = self.engine.requests[request]
         return Answer()
 
     def abort(self, request: int) -> Answer:
@@ -62,13 +63,13 @@ class MyEngine(StepTarget):
     # The scheduler.
 
     def schedule(self) -> Answer:
-        step = self.engine.schedule()
+        made, step = self.engine.made, self.engine.schedule()
         observed: list[act.Action] = [act.Finish(request) for request in step.finished]
-        for request, hits, fresh in step.admitted:
+        for request, (hits, fresh) in step.admitted.items():
             observed.append(act.Admit(request, act.Admission((), tuple(hits), tuple(fresh))))
-        if step.computes or step.jobs:
-            computes = tuple((request, start, len(table)) for request, table, start in step.computes)
-            stores = tuple((NONE, pairs_of(job)) for job in step.jobs if job.direction == "store")
+        if step.computes or self.engine.made > made:
+            computes = tuple((request, start, len(table)) for request, (table, start) in step.computes.items())
+            stores = tuple((NONE, pairs_of(job)) for job in step.stores)
             observed.append(act.Launch(act.Launching(computes, stores, (), ())))
         return Answer(None, tuple(observed))
 
@@ -83,9 +84,9 @@ class MyEngine(StepTarget):
         return Answer()
 
     def report(self, worker: int, job: int) -> Answer:
-        loaded = self.engine.report(worker, job)
-        woken = (number for number, request in self.submitted.items() if request is loaded)
-        return Answer(None, tuple(act.Wake(number) for number in woken))
+        loading = [number for number, request in self.submitted.items() if request.load]
+        self.engine.report(worker, job)
+        return Answer(None, tuple(act.Wake(number) for number in loading if not self.submitted[number].load))
 
     def report_all(self, worker: int) -> Answer:
         outcomes = [self.report(worker, job) for job in sorted(self.engine.copied[worker])]
@@ -129,4 +130,5 @@ class MyEngine(StepTarget):
 
 
 def pairs_of(job: Job) -> tuple[Pair, ...]:
-    return tuple(Pair(*pair) for pair in job.pairs)
+    ends = (job.device, job.host) if job.direction == "store" else (job.host, job.device)
+    return tuple(Pair(*pair) for pair in zip(*ends, job.keys, strict=True))

@@ -1,11 +1,8 @@
-"""A toy engine with a prefix cache in host memory: it stores what it computes, and loads what is there.
+"""A toy engine with a prefix cache in host memory. Workers copy behind the scheduler's back and report later.
 
-Workers copy behind the scheduler's back and report later. A reset, for new weights, drops the cache. Somewhere in here
-is a bug that real engines had to be reviewed out of; docs/how-to/check-your-engine.md finds it.
+Somewhere in here is a bug that real engines had to be reviewed out of; docs/how-to/check-your-engine.md finds it.
 """
 
-from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -15,27 +12,22 @@ class NotNow(Exception):
 
 
 class Pool:
-    """One tier's blocks: references of each, and the free ones, the oldest first."""
+    """The blocks of one tier: references of each, and the free ones, the oldest first."""
 
     def __init__(self, blocks: int) -> None:
         self.refs, self.free = [0] * blocks, list(range(blocks))
 
-    def hold(self, blocks: Sequence[int]) -> None:
-        self.free = [block for block in self.free if block not in blocks]
+    def count(self, blocks: list[int], by: int) -> None:
         for block in blocks:
-            self.refs[block] += 1
-
-    def release(self, blocks: Sequence[int]) -> None:
-        for block in blocks:
-            self.refs[block] -= 1
-        self.free += [block for block in blocks if not self.refs[block]]
+            self.refs[block] += by
+        self.free = [block for block in (*self.free, *blocks) if not self.refs[block]]
 
 
 @dataclass
 class Request:
     """It waits while its table is empty, and loads while it has a job. Only the first `prompt` keys are looked up."""
 
-    keys: Sequence[int]
+    keys: tuple[int, ...]
     prompt: int
     table: list[int] = field(default_factory=list)
     computed: int = 0
@@ -44,11 +36,13 @@ class Request:
 
 @dataclass
 class Job:
-    """Copies of (source, destination, key). It holds every block until all workers have reported it."""
+    """Copies between blocks of the device and the host. It holds them all until every worker has reported it."""
 
     id: int
     direction: str
-    pairs: list[tuple[int, int, int]]
+    device: list[int]
+    host: list[int]
+    keys: list[int]
     awaiting: set[int]
     request: Request
     wanted: bool = True
@@ -56,13 +50,12 @@ class Job:
 
 @dataclass
 class Step:
-    """What one call of `schedule` did: who ended; who was admitted, with host hits and fresh blocks; (request, table,
-    start) of what is computed; the jobs that were made."""
+    """What one call of `schedule` did: admitted with (host hits, fresh blocks), computes (table, from where)."""
 
     finished: list[int] = field(default_factory=list)
-    admitted: list[tuple[int, list[int], list[int]]] = field(default_factory=list)
-    computes: list[tuple[int, list[int], int]] = field(default_factory=list)
-    jobs: list[Job] = field(default_factory=list)
+    admitted: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    computes: dict[int, tuple[list[int], int]] = field(default_factory=dict)
+    stores: list[Job] = field(default_factory=list)
 
 
 class Engine:
@@ -71,16 +64,15 @@ class Engine:
         self.cached = dict[int, int]()  # by key, the host block that has it
         self.requests, self.jobs = dict[int, Request](), dict[int, Job]()
         self.made, self.awaited = 0, Step()
-        self.streams = [{name: deque[int]() for name in ("compute", "store", "load")} for _ in range(workers)]
+        self.streams = [{name: list[int]() for name in ("compute", "store", "load")} for _ in range(workers)]
         self.copied = [list[int]() for _ in range(workers)]
 
-    def submit(self, number: int, keys: Sequence[int], prompt: int) -> Request:
+    def submit(self, number: int, keys: tuple[int, ...], prompt: int) -> None:
         self.requests[number] = Request(keys, prompt)
-        return self.requests[number]
 
     def abort(self, number: int) -> None:
         if number not in self.requests:
-            raise NotNow(f"request {number} is not there")
+            raise NotNow
         self._leave(self.requests.pop(number))
 
     def reset(self) -> bool:
@@ -93,99 +85,89 @@ class Engine:
         return not self.jobs
 
     def schedule(self) -> Step:
-        step = Step()
         if self.awaited.computes:
-            return step  # one at a time
+            return Step()  # one at a time
+        step = self.awaited = Step()
         for number, request in list(self.requests.items()):
-            if request.table and request.computed == len(request.keys) and not self._to_store(request):
+            if request.computed == len(request.keys) and not self._to_store(request):
                 self._leave(self.requests.pop(number))
                 step.finished.append(number)
         for number, request in self.requests.items():
-            if not request.table and not self._admit(number, request, step):
-                break
+            if not request.table and len(request.keys) <= len(self.device.free):
+                step.admitted[number] = self._admit(request)
         for number, request in self.requests.items():
-            if pairs := self._to_store(request):
-                taken = [block for _, block, _ in pairs]
-                self.cached = {key: block for key, block in self.cached.items() if block not in taken}
-                self._make("store", pairs, request, step)
+            if copies := self._to_store(request):
+                step.stores.append(self._make("store", copies, request))
             if request.load is None and request.computed < len(request.table):
-                step.computes.append((number, request.table, request.computed))
+                step.computes[number] = request.table, request.computed
         for streams in self.streams:
-            streams["compute"].extend([0] * bool(step.computes))
-            for job in step.jobs:
-                streams[job.direction].append(job.id)
-        self.awaited = step
+            streams["compute"] += [0] * bool(step.computes)
         return step
 
     def run(self, worker: int, stream: str) -> None:
         """A worker does what is next on one of its streams."""
         if not self.streams[worker][stream]:
-            raise NotNow(f"the {stream} stream is empty")
-        job = self.streams[worker][stream].popleft()
+            raise NotNow
+        job = self.streams[worker][stream].pop(0)
         if stream != "compute":
             self.copied[worker].append(job)
 
     def handle_output(self) -> None:
         if not self.awaited.computes or any(streams["compute"] for streams in self.streams):
-            raise NotNow("no step has been computed everywhere")
-        for number, table, _ in self.awaited.computes:
+            raise NotNow
+        for number, (table, _) in self.awaited.computes.items():
             if number in self.requests and self.requests[number].table is table:
                 self.requests[number].computed = len(table)
             else:  # it left meanwhile
-                self.device.release(table)
+                self.device.count(table, -1)
         self.awaited = Step()
 
-    def report(self, worker: int, number: int) -> Request | None:
-        """Returns the request that can run from now on, its load being complete."""
-        self.copied[worker].remove(number)
+    def report(self, worker: int, number: int) -> None:
+        """A worker has copied a job. When all have, the request that waits for a load can run."""
         job = self.jobs[number]
-        job.awaiting.discard(worker)
+        self.copied[worker].remove(number)
+        job.awaiting.remove(worker)
         if job.awaiting:
-            return None
+            return
         del self.jobs[number]
+        self.device.count(job.device, -1)
+        self.host.count(job.host, -1)
         if job.direction == "store":
-            self.cached |= {key: block for _, block, key in job.pairs}
-        self._tier(job, 0).release([pair[0] for pair in job.pairs])
-        self._tier(job, 1).release([pair[1] for pair in job.pairs])
-        if job.request.load is not job:
-            return None
-        job.request.load, job.request.computed = None, len(job.pairs)
-        return job.request
+            self.cached |= zip(job.keys, job.host, strict=True)
+        if job.request.load is job:
+            job.request.load, job.request.computed = None, len(job.keys)
 
-    def _admit(self, number: int, request: Request, step: Step) -> bool:
-        fresh = self.device.free[: len(request.keys)]
-        if len(fresh) < len(request.keys):
-            return False
-        self.device.hold(fresh)
-        request.table = fresh
+    def _admit(self, request: Request) -> tuple[list[int], list[int]]:
+        request.table = self.device.free[: len(request.keys)]
+        self.device.count(request.table, +1)
         hits = [self.cached[key] for key in takewhile(self.cached.__contains__, request.keys[: request.prompt])]
         if hits:
-            request.load = self._make("load", list(zip(hits, fresh, request.keys, strict=False)), request, step)
-        step.admitted.append((number, hits, fresh))
-        return True
+            request.load = self._make("load", list(zip(request.table, hits, request.keys, strict=False)), request)
+        return hits, request.table
 
     def _to_store(self, request: Request) -> list[tuple[int, int, int]]:
-        """What is computed, and on the host neither now nor soon, as far as there is room."""
-        soon = {key for job in self.jobs.values() if job.direction == "store" and job.wanted for *_, key in job.pairs}
+        """What is computed, and on the host neither now nor soon, as far as there is room: (device, host, key)."""
+        soon = {key for job in self.jobs.values() if job.direction == "store" and job.wanted for key in job.keys}
         computed = zip(request.table[: request.computed], request.keys, strict=False)
         missing = [(block, key) for block, key in computed if key not in self.cached and key not in soon]
         return [(block, room, key) for (block, key), room in zip(missing, self.host.free, strict=False)]
 
-    def _make(self, direction: str, pairs: list[tuple[int, int, int]], request: Request, step: Step) -> Job:
-        job = self.jobs[self.made] = Job(self.made, direction, pairs, set(range(len(self.streams))), request)
-        self.made += 1
-        self._tier(job, 0).hold([pair[0] for pair in pairs])
-        self._tier(job, 1).hold([pair[1] for pair in pairs])
-        step.jobs.append(job)
+    def _make(self, direction: str, copies: list[tuple[int, int, int]], request: Request) -> Job:
+        device, host, keys = map(list, zip(*copies, strict=True))
+        job = Job(self.made, direction, device, host, keys, set(range(len(self.streams))), request)
+        self.made, self.jobs[job.id] = self.made + 1, job
+        self.device.count(device, +1)
+        self.host.count(host, +1)
+        if direction == "store":  # what was there is evicted
+            self.cached = {key: block for key, block in self.cached.items() if block not in host}
+        for streams in self.streams:
+            streams[direction].append(job.id)
         return job
-
-    def _tier(self, job: Job, end: int) -> Pool:
-        return self.device if (job.direction == "store") == (end == 0) else self.host
 
     def _leave(self, request: Request) -> None:
         """The request lets go of its blocks, unless a launched step still writes them: they are released after it."""
         if request.load is not None:
             request.load.wanted = False
-        if all(table is not request.table for _, table, _ in self.awaited.computes):
-            self.device.release(request.table)
+        if all(table is not request.table for table, _ in self.awaited.computes.values()):
+            self.device.count(request.table, -1)
         request.table, request.computed, request.load = [], 0, None
