@@ -10,7 +10,7 @@ from kvmodel.errors import BadScope
 from kvmodel.machine import Machine
 from kvproof.plan import ROWS
 from kvproof.scopes import SCOPES, parse_scope
-from kvproof.search.modes import MODES, WITH_DEATHS, Variant, paired, switched_on, turns_at
+from kvproof.search.modes import LISTED, MODES, WITH_DEATHS, Variant, paired, switched_on, turns_at
 
 
 class Treatment(StrEnum):
@@ -46,9 +46,7 @@ def pairs() -> list[Pair]:
 
 def _pair(one: str, other: str, searched: bool, scopes: Sequence[tuple[str, frozenset[str]]]) -> Pair:
     if searched:
-        at_s1 = (one, other) in WITH_DEATHS or (other, one) in WITH_DEATHS
-        where = "at s1 by check, and at s2 by check --all" if at_s1 else "at s1 and s2, by check --all"
-        return Pair(one, other, Treatment.SEARCHED, where)
+        return Pair(one, other, Treatment.SEARCHED, _where(one, other))
     if (whole := _whole(one, other)) is not None:
         return Pair(one, other, Treatment.PART, f"{whole} has both, and is searched alone")
     if (why := _objection(one, other)) is not None:
@@ -58,6 +56,14 @@ def _pair(one: str, other: str, searched: bool, scopes: Sequence[tuple[str, froz
         return Pair(one, other, Treatment.NONE, "no scope has both")
     more = f", and at {len(driven) - 1} scopes more" if len(driven) > 1 else ""
     return Pair(one, other, Treatment.SAMPLED, f"fuzz has both at {driven[0]}{more}")
+
+
+def _where(one: str, other: str) -> str:
+    if {(one, other), (other, one)} & {*WITH_DEATHS}:
+        return "at s1 by check, and at s2 by check --all"
+    if {(one, other), (other, one)} & {*LISTED}:
+        return "at s1 by check with few commands beside their own, and whole at s1 and s2 by check --all"
+    return "at s1 and s2, by check --all"
 
 
 def _with(*modes: str) -> Variant:

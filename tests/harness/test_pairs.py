@@ -115,4 +115,7 @@ def test_the_list_says_what_becomes_of_each(cli: Cli) -> None:
     assert " ".join(first.split()) == "lazy+first searched at s1 and s2, by check --all"
     early = next(line for line in lines if line.startswith("lazy+deaths "))
     assert " ".join(early.split()) == "lazy+deaths searched at s1 by check, and at s2 by check --all"
+    narrow = next(line for line in lines if line.startswith("lookups+second "))
+    where = "at s1 by check with few commands beside their own, and whole at s1 and s2 by check --all"
+    assert " ".join(narrow.split()) == f"lookups+second searched {where}"
     assert lines[-1] == "276 pairs of modes: 101 searched, 154 sampled, 6 refused, 15 part"

@@ -29,7 +29,7 @@ from kvproof.targets.invariants import unspecified
 from kvproof.targets.judging import at_start, differing_offers
 from kvproof.targets.outcome import Crashed
 from kvproof.targets.registry import is_ours, load
-from kvproof.targets.target import Restarting, Snapshotting, Target, opened
+from kvproof.targets.target import Discounting, Restarting, Snapshotting, Target, opened
 from kvproof.targets.view import compared_fields, fields_of
 from kvproof.targets.wording import action_of, command_of
 from kvproof.verdict import Result, Verdict
@@ -117,7 +117,7 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     composites = len(job.scope.prompts) == 1 and (not job.options.get("modes") or variant.name.endswith("+pressure"))
     kept = ways.read(job.discipline, job.scope_name) if _is_named(job) and not job.options.get("modes") else None
     met: set[Label] | None = None if kept is None else set()
-    late = bool(job.options.get("late"))
+    late = bool(job.options.get("late")) and isinstance(target, Discounting)
     allowance = late or bool(job.options.get("modes"))
     processes = sharing() if is_ours(job.target) else 1  # code that is not ours may have threads
     product = Product(machine, cast(Searchable, target), composites, _known(job), met, allowance, late, processes)

@@ -235,7 +235,10 @@ LISTED = (
 """Further pairs, of modes that change what each other does: not every pair of them, since their states are many."""
 
 WITH_DEATHS = tuple(pair for pair in LISTED if {"deaths", "declared"} & set(pair))
-"""Those of LISTED that `check` has time for, at s1: where a worker has died, little is left to do."""
+"""Those of LISTED that `check` takes whole, at s1: where a worker has died, little is left to do."""
+
+ABOUT_RESETS = frozenset({"evict", "survivors", "tiers", "second", "resets"})
+"""Modes that nothing is seen of without a reset."""
 
 EXCLUSIVE = frozenset({frozenset({"decode", "pressure"})})
 """Pairs of which one contains the other."""
@@ -312,10 +315,22 @@ def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[V
     return [variant for variant in _variants(base, pairs) if _goes_together(variant)]
 
 
-def variants_with_deaths(name: str, scope: Scope, contract: Contract) -> list[Variant]:
+def variants_with_deaths(base: Variant) -> list[Variant]:
     """The base with each pair of modes in which a worker dies."""
-    base = Variant(name, scope, contract)
     return [variant for pair in WITH_DEATHS if _goes_together(variant := _varied(_lighter(base, pair), pair))]
+
+
+def narrowed(base: Variant, modes: tuple[str, ...]) -> Variant:
+    """Modes at the sizes of the base, with few commands beside their own: no client preempts or aborts, and a reset
+    comes where a mode is about resets, then once, or twice where that is the mode."""
+    scope = base.scope._replace(preempts=False, aborts=False)
+    words = "preempts=no,aborts=no"
+    if not ABOUT_RESETS & {*modes}:
+        scope, words = scope._replace(resets=0), f"{words},resets=0"
+    variant = _varied(base._replace(name=f"{base.name},{words}", scope=scope), modes)
+    if "resets" in modes or variant.scope.resets < 2:
+        return variant
+    return variant._replace(scope=variant.scope._replace(resets=1))
 
 
 def _variants(base: Variant, pairs: bool) -> list[Variant]:
@@ -327,10 +342,22 @@ def _variants(base: Variant, pairs: bool) -> list[Variant]:
 
 
 def variants_of(base: Variant, wanted: object) -> list[Variant]:
-    """The variants that a job is about. wanted: its option `modes`; None: it has none, and is about the base."""
+    """The variants that a job is about. wanted: its option `modes`; None: it has none, and is about the base.
+
+    `alone`, `pairs`  as `variants`
+    `deaths`          each listed pair in which a worker dies
+    `listed`          each other listed pair, narrowed
+    `larger`          each mode alone, narrowed
+    """
     if wanted is None:
         return [base]
-    return variants_with_deaths(*base) if wanted == "deaths" else variants(*base, pairs=wanted == "pairs")
+    if wanted == "deaths":
+        return variants_with_deaths(base)
+    if wanted in ("listed", "larger"):
+        listed: list[tuple[str, ...]] = [pair for pair in LISTED if pair not in WITH_DEATHS]
+        on = listed if wanted == "listed" else [(mode,) for mode in MODES]
+        return [variant for modes in on if _goes_together(variant := narrowed(base, modes))]
+    return variants(*base, pairs=wanted == "pairs")
 
 
 def _goes_together(variant: Variant) -> bool:
