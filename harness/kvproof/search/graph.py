@@ -49,7 +49,7 @@ class Explored(NamedTuple):
     actions: dict[str, int]
 
 
-SHARED_FROM = 2_000
+SHARED_FROM = 1_000
 """States of one level from which on several processes take it: then it takes longer than to tell what was found."""
 
 
