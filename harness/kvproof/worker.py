@@ -10,7 +10,7 @@ from typing import Protocol
 from kvproof.engines import apart
 from kvproof.engines.apart import may_die
 from kvproof.job import Job, load_engine
-from kvproof.obligations.watched import Unreadable
+from kvproof.obligations.books import Unreadable
 from kvproof.targets.guarded import watch
 from kvproof.verdict import Result, Verdict
 

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 from tests.cli.conftest import Cli, Ran
 
-from kvproof.obligations.watched import Unreadable
-from kvproof.targets.vllm.private import as_known, pool
+from kvproof.obligations.books import Unreadable
+from kvproof.targets.vllm.known import as_known
+from kvproof.targets.vllm.private import pool
 from kvproof.targets.vllm.release import installed, since
 from kvproof.usage import BadUsage
 

@@ -8,7 +8,7 @@ import pytest
 from kvmodel import Contract, Machine
 from kvmodel.actions import Submit
 from kvmodel.scope import Scope
-from kvproof.obligations import watched, workers
+from kvproof.obligations import accounts, books, workers
 from kvproof.targets.alone import Alone, Unsaid, direct_test, sources
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
@@ -119,10 +119,11 @@ class TestOfAnEngineThatIsHeldToItsObligations:
         begin="engine = Engine({store_mode}, {depth})",
         calls={
             "submit": "submit({symbols}, {decoded})",
-            "reset": "reset({requests}, {tiers})",
-            "drain": "drain()",
+            "reset": "reset({requests}, {tiers}{strict})",
+            "drain": "drain({always})",
         },
         owed={"rest": "not held()", "rest unfinished": "not unfinished()"},
+        always={"published": "serves_what_it_has()"},
         driver="class Engine: ...\n",
     )
 
@@ -144,6 +145,23 @@ class TestOfAnEngineThatIsHeldToItsObligations:
         ]
         assert "    assert not held()\n" in ending("rest", "device", "leaked")
 
+    def test_what_must_always_hold_ends_a_drain_where_it_does_not_and_is_asserted_then(self) -> None:
+        commands = (Command("drain"), Command("drain"))
+        text = direct_test(self.OWING, SCOPE, CONTRACT, commands, (), diverged("published", "other"), "it")
+        assert text.splitlines()[2:5] == [
+            "    drain()  # 1 drain",
+            "    drain(lambda: serves_what_it_has())  # 2 drain",
+            "    assert serves_what_it_has()",
+        ]
+
+    def test_a_reset_that_answered_false_is_read_as_strictly_as_it_was(self) -> None:
+        commands = (Command("reset", ("invalidate", "keep")), Command("drain"))
+        wrong = diverged("published", "old")._replace(property="false-reset-serves-nothing-old")
+        text = direct_test(self.OWING, SCOPE, CONTRACT, commands, (), wrong, "it")
+        assert "    reset('keep', 'all', strict=True)  # 1 reset invalidate, survivors kept\n" in text
+        text = direct_test(self.OWING, SCOPE, CONTRACT, commands, (), diverged("published", "old"), "it")
+        assert "    reset('keep', 'all')  # 1 reset invalidate, survivors kept\n" in text
+
     def test_a_reset_that_answers_false_without_a_cause(self) -> None:
         commands = (Command("reset", ("evict", "keep")),)
         wrong = diverged("reset", "False without a cause")
@@ -152,9 +170,9 @@ class TestOfAnEngineThatIsHeldToItsObligations:
 
 
 def test_the_text_of_modules_does_without_what_they_import_of_each_other() -> None:
-    text = sources(workers, watched)
-    assert text.index("class Workers") < text.index("class Books")
-    assert "from kvproof" in inspect.getsource(watched)
+    text = sources(workers, books, accounts)
+    assert text.index("class Workers") < text.index("class Books") < text.index("def mispublished")
+    assert "from kvproof" in inspect.getsource(accounts)
     assert "from kv" not in text
 
 

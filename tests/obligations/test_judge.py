@@ -5,9 +5,9 @@ from typing import cast
 
 import pytest
 
+from kvproof.obligations.books import Books, Pool, Unreadable
 from kvproof.obligations.judge import Judged
 from kvproof.obligations.runs import NOT_POSSIBLE, run_of_watched
-from kvproof.obligations.watched import Books, Pool, Unreadable
 from kvproof.obligations.workers import AGES, Share, Workers
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import Answer, Outcome, Refused

@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
+from kvproof.obligations.books import Books, Pool
 from kvproof.obligations.search import Searching
-from kvproof.obligations.watched import Books, Pool
 from kvproof.obligations.workers import Workers
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence

@@ -10,7 +10,7 @@ from kvmodel.contract import Contract
 from kvproof.engines import fuzz, replay, robustness, search, shrink
 from kvproof.failure import fingerprint
 from kvproof.job import Job
-from kvproof.obligations.watched import Books, Pool, Unreadable
+from kvproof.obligations.books import Books, Pool, Unreadable
 from kvproof.obligations.workers import Workers
 from kvproof.report.failure_text import failure_text
 from kvproof.scopes import SCOPES

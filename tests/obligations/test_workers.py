@@ -62,6 +62,21 @@ def test_a_compute_that_was_launched_before_the_weights_changed_writes_what_is_o
     assert ranks.ranks[0].device[0] == [1 * AGES, 2 * AGES]
 
 
+def test_who_ran_through_a_change_of_the_weights_reads_its_own_even_if_it_ends_before_the_compute_runs() -> None:
+    ranks = workers()
+    ranks.launch(0, (Share(0, (0,), 0, 1, PREFIXES),))
+    ranks.run(0, "compute")
+    ranks.weights_change(survivors=[0])
+    ranks.launch(0, (Share(0, (0,), 1, 2, PREFIXES),))
+    ranks.forget_survivors(holders=[])
+    ranks.run(0, "compute")
+    assert ranks.misreads == []
+    assert ranks.ranks[0].device[0] == [1 * AGES, 2 * AGES]
+    ranks.launch(0, (Share(0, (0,), 1, 2, PREFIXES),))
+    ranks.run(0, "compute")
+    assert ranks.misreads == [Misread(0, 0, 0, 0, "old")]
+
+
 def test_a_copy_waits_for_the_compute_before_it_if_it_says_so() -> None:
     ranks = workers()
     ranks.launch(0, whole())

@@ -6,7 +6,7 @@ from kvmodel.contract import Contract
 from kvmodel.scope import Scope
 from kvmodel.setting import Setting
 from kvproof.engines.shrink import Shrunk, shrunk_with_scope
-from kvproof.obligations.watched import Books
+from kvproof.obligations.books import Books
 from kvproof.obligations.workers import Workers
 from kvproof.search.modes import Variant
 from kvproof.shrinking import watched

@@ -20,8 +20,8 @@ from typing import Any
 from kvmodel import Contract, Machine
 from kvproof.engines.run_of import run_of
 from kvproof.failure import fingerprint
+from kvproof.obligations.books import Unreadable
 from kvproof.obligations.walk import walk
-from kvproof.obligations.watched import Unreadable
 from kvproof.scopes import SCOPES
 from kvproof.targets.open_for import opener
 from kvproof.targets.registry import load

@@ -1,10 +1,11 @@
 """Which obligation a watched target has broken, if any, after a command."""
 
-from collections import Counter
 from typing import Any, cast
 
 from kvmodel.actions import Reset
-from kvproof.obligations.watched import Books, Pool, Watched
+from kvproof.obligations.accounts import held, miscounted, mispublished, overdrawn, unowned
+from kvproof.obligations.books import Books, Pool
+from kvproof.obligations.watched import Watched
 from kvproof.obligations.workers import AGES, Misread
 from kvproof.targets import journal
 from kvproof.targets.command import Command, request_name
@@ -62,11 +63,11 @@ class Judged:
         if isinstance(books, Crashed):
             return _crashed(command, books)
         assert isinstance(books, Books)
-        self._forget_survivors(books)
-        found = self._miscounted(books) or self._unowned(command, books) or self._mispublished(command, books)
+        self.target.workers.forget_survivors(request for request, _ in books.tables)
+        found = self._miscounted(books) or self._unowned(books) or self._mispublished(books)
         if found is None and command.verb == "reset":
             found = self._reset(command, outcome, books)
-        self.held = bool(_held(books))
+        self.held = bool(held(books))
         return found
 
     def _miscounted(self, books: Books) -> Divergence | None:
@@ -84,18 +85,16 @@ class Judged:
         whole = "device" not in command.args
         if isinstance(outcome, Answer) and outcome.value is True:
             if whole and command.args[0] == "invalidate":
-                workers.age += 1
+                workers.weights_change()
                 self.promised = workers.age
-                return self._mispublished(command, books)
+                return self._mispublished(books)
             return None
         if self.strict and isinstance(outcome, Answer) and whole and command.args[0] == "invalidate":
-            for request, _ in books.tables:
-                workers.survivors.setdefault(request, workers.age)
-            workers.age += 1
-            found = self._mispublished(command, books)
+            workers.weights_change(survivors=[request for request, _ in books.tables])
+            found = self._mispublished(books)
             if found is not None:
                 return found
-        if self.held or workers.unfinished() or _held(books):
+        if self.held or workers.unfinished() or held(books):
             return None
         return _divergence(
             "false-reset-has-a-cause",
@@ -105,52 +104,33 @@ class Judged:
             ("reset", "False without a cause"),
         )
 
-    def _forget_survivors(self, books: Books) -> None:
-        """A request that holds nothing begins anew, with the weights of now."""
-        survivors = self.target.workers.survivors
-        if survivors:
-            for request in survivors.keys() - {request for request, _ in books.tables}:
-                del survivors[request]
-
-    def _unowned(self, command: Command, books: Books) -> Divergence | None:
-        """Under pinning: a block of an unreported copy that has no owner."""
-        if not self.target.copies_own_blocks:
+    def _unowned(self, books: Books) -> Divergence | None:
+        found = unowned(self.target.workers, books) if self.target.copies_own_blocks else None
+        if found is None:
             return None
-        for rank in self.target.workers.ranks:
-            for copy in (*rank.store, *rank.load, *rank.copied):
-                device, host = (0, 1) if copy.direction == "store" else (1, 0)
-                for pair in copy.pairs:
-                    for pool, tier, block in ((books.device, "device", pair[device]), (books.host, "host", pair[host])):
-                        if pool is not None and not pool.refs[block]:
-                            return _divergence(
-                                "no-use-after-free",
-                                f"{tier.capitalize()} block {block} has no owner while a {copy.direction} uses it.",
-                                f"{tier[0]}{block} is kept until job {copy.job} is reported",
-                                f"{tier[0]}{block} references 0",
-                                ("unowned", tier, copy.direction),
-                            )
-        return None
+        tier, block, copy = found
+        return _divergence(
+            "no-use-after-free",
+            f"{tier.capitalize()} block {block} has no owner while a {copy.direction} uses it.",
+            f"{tier[0]}{block} is kept until job {copy.job} is reported",
+            f"{tier[0]}{block} references 0",
+            ("unowned", tier, copy.direction),
+        )
 
-    def _mispublished(self, command: Command, books: Books) -> Divergence | None:
-        """What the host would serve, and some worker does not hold."""
-        age = self.target.workers.age
-        for block, prefixes in books.published or ():
-            promised = [prefix * AGES + age for prefix in prefixes]
-            for worker, rank in enumerate(self.target.workers.ranks):
-                held = rank.host[block]
-                if held == promised:
-                    continue
-                aged = [content // AGES for content in held] == list(prefixes)
-                name = _old(held[0] % AGES, self.promised) if aged else "published-after-all-copied"
-                what = "what was computed before a reset" if aged else "something else"
-                return _divergence(
-                    name,
-                    f"Host block {block} can be hit, and holds {what} on worker {worker}.",
-                    f"h{block} holds what its key says on every worker",
-                    f"h{block} does not on w{worker}",
-                    ("published", "old" if aged else "other"),
-                )
-        return None
+    def _mispublished(self, books: Books) -> Divergence | None:
+        found = mispublished(self.target.workers, books)
+        if found is None:
+            return None
+        block, worker, contents, aged = found
+        name = _old(contents[0] % AGES, self.promised) if aged else "published-after-all-copied"
+        what = "what was computed before a reset" if aged else "something else"
+        return _divergence(
+            name,
+            f"Host block {block} can be hit, and holds {what} on worker {worker}.",
+            f"h{block} holds what its key says on every worker",
+            f"h{block} does not on w{worker}",
+            ("published", "old" if aged else "other"),
+        )
 
     # Draining: everything that needs nobody to ask for it, until nothing is left.
 
@@ -199,7 +179,7 @@ class Judged:
                 "at rest",
                 ("rest", "unfinished"),
             )
-        for tier, block, count in _held(books):
+        for tier, block, count in held(books):
             if self.target.workers.unfinished():
                 return _divergence(
                     "work-remaining-keeps-the-engine-stepping",
@@ -223,17 +203,6 @@ def _crashed(command: Command, outcome: Crashed) -> Divergence:
     """The same crash elsewhere is another one: the function that raised it is part of its cause."""
     found = crashed(command, outcome)
     return found._replace(cause=(*found.cause, outcome.function))
-
-
-def _held(books: Books) -> list[tuple[str, int, int]]:
-    """(tier, block, references) of every block that somebody holds."""
-    return [
-        (tier, block, count)
-        for tier, pool in (("device", books.device), ("host", books.host))
-        if pool is not None
-        for block, count in enumerate(pool.refs)
-        if count and block not in pool.permanent
-    ]
 
 
 def _during(found: Divergence) -> Divergence:
@@ -280,41 +249,32 @@ def _misread(misread: Misread, promised: int) -> Divergence:
 
 
 def _miscounted(books: Books) -> Divergence | None:
-    for tier, pool in (("device", books.device), ("host", books.host)):
-        found = None if pool is None else _pool(tier, pool)
-        if found is not None:
-            return found
-    owners = Counter([block for _, table in books.tables for block in table])
-    for block, count in owners.items():
-        if books.device is not None and books.device.refs[block] < count and block not in books.device.permanent:
-            return _divergence(
-                "owners-account-for-references",
-                f"Device block {block} counts {books.device.refs[block]} references and is in the tables of {count}.",
-                f"d{block} references at least {count}",
-                f"d{block} references {books.device.refs[block]}",
-                ("owners", "device"),
-            )
-    return None
+    found = _pool("device", books.device) or _pool("host", books.host)
+    over = None if found is not None else overdrawn(books)
+    if over is None:
+        return found
+    block, references, tables = over
+    return _divergence(
+        "owners-account-for-references",
+        f"Device block {block} counts {references} references and is in the tables of {tables}.",
+        f"d{block} references at least {tables}",
+        f"d{block} references {references}",
+        ("owners", "device"),
+    )
 
 
-def _pool(tier: str, pool: Pool) -> Divergence | None:
-    unowned = [block for block, count in enumerate(pool.refs) if not count and block not in pool.permanent]
-    if min(pool.refs, default=0) >= 0 and sorted(pool.free) == unowned:
-        return None  # as nearly always: asked after every command
-    queued = Counter(pool.free)
-    for block, count in enumerate(pool.refs):
-        if block in pool.permanent:
-            continue
-        if count < 0 or queued[block] != (count == 0):
-            return _divergence(
-                "no-double-free" if queued[block] > 1 or count < 0 else "free-means-unowned",
-                f"{tier.capitalize()} block {block} counts {count} references and stands {queued[block]} times in the "
-                "free queue.",
-                f"{tier[0]}{block} is free if and only if it has no owner, once",
-                f"{tier[0]}{block} references {count}, free {queued[block]} times",
-                ("pool", tier),
-            )
-    return None
+def _pool(tier: str, pool: Pool | None) -> Divergence | None:
+    found = miscounted(pool)
+    if found is None:
+        return None
+    block, references, times = found
+    return _divergence(
+        "no-double-free" if times > 1 or references < 0 else "free-means-unowned",
+        f"{tier.capitalize()} block {block} counts {references} references and stands {times} times in the free queue.",
+        f"{tier[0]}{block} is free if and only if it has no owner, once",
+        f"{tier[0]}{block} references {references}, free {times} times",
+        ("pool", tier),
+    )
 
 
 def _divergence(name: str, sentence: str, contract: str, target: str, cause: tuple[str, ...]) -> Divergence:

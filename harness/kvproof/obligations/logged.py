@@ -196,11 +196,11 @@ class Logged:
         for cells in (*rank.device, *rank.host):
             if cells[0] // AGES == before:
                 cells[0] += (after - before) * AGES
-        for number, (age, shares) in enumerate(rank.compute):
+        for number, (ages, shares) in enumerate(rank.compute):
             changed = [
                 share._replace(prefixes=[after if n == before else n for n in share.prefixes]) for share in shares
             ]
-            rank.compute[number] = (age, tuple(changed))
+            rank.compute[number] = (ages, tuple(changed))
 
     def _new_name(self) -> int:
         if self._next_name > MOST_NAMES:

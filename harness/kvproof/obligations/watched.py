@@ -1,52 +1,17 @@
 """A watched target: an engine that is held to its obligations, and not taken through the machine."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
+from kvproof.obligations.books import Books
 from kvproof.obligations.workers import Workers
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import Outcome
-
-Blocks = tuple[int, ...]
 
 Reading = Literal["lenient", "strict"]
 READINGS: tuple[Reading, ...] = ("lenient", "strict")
 """How a reset is read that answered False. `lenient`: it promises nothing. `strict`: nothing from before it is hit or
 published any more, and only the requests that were running go on with what they have."""
-
-
-class Unreadable(Exception):
-    """The adapter does not know this engine, by the name of what it misses: no violation, but an error."""
-
-
-class Pool(NamedTuple):
-    """One tier's blocks as the engine counts them. free: its free queue, in order; permanent: blocks that are never
-    given to anybody (a null block)."""
-
-    refs: Blocks
-    free: Blocks
-    permanent: frozenset[int] = frozenset()
-
-
-class Books(NamedTuple):
-    """What the engine's own books say now.
-
-    device, host  its pools; None: not shown
-    tables     (request, its device blocks) of every request that holds any
-    unfinished requests that the client still waits for
-    busy       whether the engine would go on stepping by itself
-    deferred   requests whose last lookup the engine put off
-    published  (host block, name of the prefix up to each of its tokens) of everything that the host tier would serve;
-               None: not shown
-    """
-
-    device: Pool | None
-    host: Pool | None
-    tables: tuple[tuple[int, Blocks], ...]
-    unfinished: Blocks
-    busy: bool
-    published: tuple[tuple[int, tuple[int, ...]], ...] | None = None
-    deferred: Blocks = ()
 
 
 class Watched(Protocol):

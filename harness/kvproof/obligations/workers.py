@@ -65,12 +65,12 @@ class Misread(NamedTuple):
 
 @dataclass(slots=True)
 class Worker:
-    """One rank. compute, store, load: its streams, oldest operation first, computes with the age of the weights when
-    they were launched; submitted, ran: computes so far (count)."""
+    """One rank. compute, store, load: its streams, oldest operation first, computes with the age of each share's
+    weights when they were launched; submitted, ran: computes so far (count)."""
 
     device: list[list[int]]
     host: list[list[int]]
-    compute: deque[tuple[int, tuple[Share, ...]]] = field(default_factory=deque)
+    compute: deque[tuple[tuple[int, ...], tuple[Share, ...]]] = field(default_factory=deque)
     store: deque[Copy] = field(default_factory=deque)
     load: deque[Copy] = field(default_factory=deque)
     submitted: int = 0
@@ -106,7 +106,8 @@ class Workers:
     def launch(self, worker: int, shares: tuple[Share, ...]) -> int:
         """Queue one step's compute. Returns how many there have been with it."""
         rank = self.ranks[worker]
-        rank.compute.append((self.age, shares))
+        ages = tuple([self.survivors.get(share.request, self.age) for share in shares])
+        rank.compute.append((ages, shares))
         rank.submitted += 1
         return rank.submitted
 
@@ -148,6 +149,20 @@ class Workers:
                     self.run(worker, "compute")
                 self.run(worker, direction)
 
+    # The weights.
+
+    def weights_change(self, survivors: Iterable[int] = ()) -> None:
+        """All that was computed is old from now on, but for these requests, which run on with the weights they had."""
+        for request in survivors:
+            self.survivors.setdefault(request, self.age)
+        self.age += 1
+
+    def forget_survivors(self, holders: Iterable[int]) -> None:
+        """A request that holds nothing begins anew, with the weights of now. holders: those that hold blocks."""
+        if self.survivors:
+            for request in self.survivors.keys() - set(holders):
+                del self.survivors[request]
+
     # Running.
 
     def runnable(self, worker: int, stream: str) -> bool:
@@ -161,8 +176,8 @@ class Workers:
         """The oldest operation of a stream runs. It must be runnable."""
         rank = self.ranks[worker]
         if stream == "compute":
-            age, shares = rank.compute.popleft()
-            for share in shares:
+            ages, shares = rank.compute.popleft()
+            for age, share in zip(ages, shares, strict=True):
                 self._compute(worker, rank, share, age)
             rank.ran += 1
             return
@@ -175,7 +190,6 @@ class Workers:
 
     def _compute(self, worker: int, rank: Worker, share: Share, age: int) -> None:
         size, prefixes, table = self.tokens_per_block, share.prefixes, share.table
-        age = min(age, self.survivors.get(share.request, age))
         for token in range(share.start):
             block = table[token // size]
             content = rank.device[block][token % size]

@@ -22,10 +22,13 @@ class Alone:
     begin  imports the engine, and makes one: lines that the test begins with
     calls  by verb, an expression that does it, and whose value is the answer; of submit {keys} are all keys of the
            request too, and {prompt} how many of them its prompt has; {symbols} the prompt as the scope has it, and
-           {decoded} how many blocks are decoded after it (count)
+           {decoded} how many blocks are decoded after it (count); of drain {always} is a function that says whether
+           to go on, or nothing; of reset {strict} is `, strict=True` where a reset that answered False is read so,
+           or nothing
     seen   by field of the view, an expression that has the same; braces are left as they are
     owed   of an engine that is held to its obligations: by the first words of a cause, with blanks between, an
            expression that is true where the obligation is kept; braces are left as they are
+    always the same of what must hold after every command, and all through a drain
     driver what the test needs beside the engine, such as the text of modules (`sources`): it stands after the test
     """
 
@@ -33,6 +36,7 @@ class Alone:
     calls: Mapping[str, str]
     seen: Mapping[str, str] = field(default_factory=dict[str, str])
     owed: Mapping[str, str] = field(default_factory=dict[str, str])
+    always: Mapping[str, str] = field(default_factory=dict[str, str])
     driver: str = ""
 
     def __post_init__(self) -> None:
@@ -41,7 +45,9 @@ class Alone:
             self.begin.format_map(_sizes_and_modes(Scope(1, 1, 1, ("a",)), Contract("pinning")))
             for verb, call in self.calls.items():
                 words: dict[str, Any] = {parameter.name: "0" for parameter in VERBS[verb]}
-                call.format_map(words | (_of_submit(Scope(1, 1, 1, ("a",)), 0) if verb == "submit" else {}))
+                call.format_map(
+                    words | _more(verb) | (_of_submit(Scope(1, 1, 1, ("a",)), 0) if verb == "submit" else {})
+                )
         except (LookupError, ValueError, AttributeError, TypeError) as error:
             raise ValueError(f"alone says what there is not: {error}") from None
         for name in self.seen:
@@ -82,7 +88,7 @@ def direct_test(
     lines = alone.begin.format_map(_sizes_and_modes(scope, contract)).splitlines()
     noted = (*notes, *[""] * len(before))
     for number, (command, note) in enumerate(zip(before, noted, strict=False), start=1):
-        call = f"{_call(alone, command, scope)}  # {number} {describe(command, scope)}"
+        call = f"{_call(alone, command, scope, divergence)}  # {number} {describe(command, scope)}"
         lines += ["with suppress(Exception):", f"    {call}"] if note.startswith("refused: ") else [call]
     lines += _ending(alone, last, scope, divergence, len(commands))
     imports = ["from contextlib import suppress", "", ""] if "with suppress(Exception):" in lines else []
@@ -105,11 +111,22 @@ def _of_submit(scope: Scope, number: int) -> dict[str, Any]:
     }
 
 
-def _call(alone: Alone, command: Command, scope: Scope) -> str:
+def _more(verb: str, divergence: Divergence | None = None, always: str = "") -> dict[str, str]:
+    """Words of some verbs that are no arguments. always: what a drain that is the last command must keep."""
+    if verb == "drain":
+        return {"always": f"lambda: {always}" if always else ""}
+    if verb == "reset":
+        is_strict = divergence is not None and divergence.property == "false-reset-serves-nothing-old"
+        return {"strict": ", strict=True" if is_strict else ""}
+    return {}
+
+
+def _call(alone: Alone, command: Command, scope: Scope, divergence: Divergence, always: str = "") -> str:
     if command.verb not in alone.calls:
         raise Unsaid(f"the adapter does not say how the engine is asked for {command.verb!r}")
     words: dict[str, Any] = {each.name: repr(each.default) for each in VERBS[command.verb]}
     words |= {key: repr(value) for key, value in named_arguments(command).items()}
+    words |= _more(command.verb, divergence, always)
     if command.verb == "submit":
         words |= _of_submit(scope, int(command.args[0]))
     return alone.calls[command.verb].format_map(words)
@@ -117,8 +134,10 @@ def _call(alone: Alone, command: Command, scope: Scope) -> str:
 
 def _ending(alone: Alone, command: Command, scope: Scope, divergence: Divergence, number: int) -> list[str]:
     """The last command, and what should hold after it and does not."""
-    call, said = _call(alone, command, scope), f"  # {number} {describe(command, scope)}"
     cause = divergence.cause
+    always = _first_words(alone.always, cause)
+    call = _call(alone, command, scope, divergence, always)
+    said = f"  # {number} {describe(command, scope)}"
     if cause[0] in ("crash", "refused"):  # the call raises
         return [call + said]
     if cause[0] == "reset":
@@ -127,11 +146,14 @@ def _ending(alone: Alone, command: Command, scope: Scope, divergence: Divergence
         answered = divergence.target_lines[0].rpartition(" ")[2]
         if answered in ("True", "False"):
             return [f"assert ({call}) is not {answered}{said}"]
-    for words in range(len(cause), 0, -1):
-        owed = alone.owed.get(" ".join(cause[:words]))
-        if owed is not None:
-            return [call + said, f"assert {owed}"]
-    return [call + said, *_seen(alone, divergence)]
+    owed = always or _first_words(alone.owed, cause)
+    return [call + said, *([f"assert {owed}"] if owed else _seen(alone, divergence))]
+
+
+def _first_words(said: Mapping[str, str], cause: Sequence[str]) -> str:
+    """What is said of the most first words of a cause; empty: nothing."""
+    wordings = (" ".join(cause[:words]) for words in range(len(cause), 0, -1))
+    return next((said[words] for words in wordings if words in said), "")
 
 
 def _seen(alone: Alone, divergence: Divergence) -> list[str]:

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import NoReturn, TypeVar, cast
 
 from kvmodel import State
-from kvproof.obligations.watched import Unreadable
+from kvproof.obligations.books import Unreadable
 from kvproof.targets import journal
 from kvproof.targets.command import Command
 from kvproof.targets.outcome import MALFORMED, Answer, Crashed, Outcome, Refused

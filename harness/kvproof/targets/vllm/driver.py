@@ -19,7 +19,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
+from kvproof.obligations.books import Books, Pool
 from kvproof.obligations.workers import Share, Workers
+from kvproof.targets.vllm.private import pool
 
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
@@ -196,6 +198,10 @@ class Copies(ABC):
         """Have one worker's side of the connector submit its copies to the simulated streams."""
 
     @abstractmethod
+    def host(self, connector: Any) -> tuple[Pool, list[tuple[int, bytes]]]:
+        """The books of the host tier, and (block, hash) of everything that it would serve. Raises Unreadable."""
+
+    @abstractmethod
     def for_worker(self, metadata: Any) -> Any:
         """The connector's metadata as one worker's process gets it."""
 
@@ -237,6 +243,8 @@ class Vllm:
         self.requests: dict[int, Request] = {}
         self.live: dict[int, Request] = {}
         self.prefixes: dict[int, list[int]] = {}
+        self.named: dict[bytes, tuple[int, ...]] = {}
+        self.naming: dict[int, int] = {}
         self.awaited: deque[Launched] = deque()
 
     @classmethod
@@ -265,6 +273,7 @@ class Vllm:
             block_hasher=self.built.hasher,
         )
         self.requests[number] = self.live[number] = request
+        self.naming[number] = 0
         self.prefixes[number] = self.names.of((*tokens, *map(sampled, range(outputs + self.depth))))
         self.scheduler.add_request(request)
 
@@ -280,6 +289,14 @@ class Vllm:
             reset_running_requests=requests == "preempt", reset_connector=tiers == "all"
         )
 
+    def reset_for(self, meaning: str, requests: str, tiers: str, strict: bool = False) -> bool:
+        """A reset for a client that has changed the weights (`invalidate`) or not (`evict`). What was computed before
+        is old once it has answered True; read strictly when it has answered False too, but for requests that run."""
+        answer = self.reset(requests, tiers)
+        if meaning == "invalidate" and tiers != "device" and (answer or strict):
+            self.workers.weights_change(() if answer else [number for number, _ in self.holders()])
+        return answer
+
     def unfinished(self) -> tuple[int, ...]:
         """Requests that have not ended."""
         for number in [number for number, request in self.live.items() if request.is_finished()]:
@@ -292,6 +309,38 @@ class Vllm:
             (blocks,) = self.scheduler.kv_cache_manager.get_block_ids(identifier)
             if blocks:
                 yield int(identifier), tuple(blocks)
+
+    def host(self) -> tuple[Pool, list[tuple[int, bytes]]]:
+        """The books of the host tier, and (block, hash) of everything that it would serve. Raises Unreadable."""
+        return self.copies.host(self.scheduler.connector)
+
+    def books(self) -> Books:
+        """What vLLM's own books say. Raises Unreadable."""
+        self._name_hashes()
+        host, published = self.host()
+        return Books(
+            device=pool(self.scheduler.kv_cache_manager.block_pool),
+            host=host,
+            tables=tuple(self.holders()),
+            unfinished=self.unfinished(),
+            busy=self.scheduler.has_requests(),
+            published=tuple((block, self.named[key]) for block, key in published),
+        )
+
+    def _name_hashes(self) -> None:
+        """Which prefixes the hashes stand for that vLLM has given to blocks since the last call. `naming` has how many
+        are named already, of each request that may still get some."""
+        for number, done in list(self.naming.items()):
+            request = self.requests[number]
+            known = request.block_hashes
+            for index in range(done, len(known)):
+                start = index * TOKENS_PER_BLOCK
+                names = self.prefixes[number][start : start + TOKENS_PER_BLOCK]
+                self.named.setdefault(bytes(known[index]), tuple(names))
+            if request.is_finished():
+                del self.naming[number]
+            else:
+                self.naming[number] = len(known)
 
     # One step.
 
@@ -361,34 +410,37 @@ class Vllm:
 
     # Until nothing is left.
 
-    def drain(self) -> None:
-        """Copies run and are reported, steps are taken, until the engine rests or no request has ended for long."""
+    def drain(self, kept: Callable[[], bool] = lambda: True) -> None:
+        """Copies run and are reported, steps are taken, until the engine rests or no request has ended for long.
+
+        kept  what should hold after each of these; where it does not, the drain ends
+        """
         waiting, since = -1, 0
         while since <= STEPS_WITHOUT_END:
-            self._run_all()
+            if not all(kept() for _ in self._running()):
+                return
             if len(self.awaited) < self.depth and self.scheduler.has_requests():
                 self.schedule()
             elif self.awaited:
                 self.handle_output()
             else:
                 return
+            if not kept():
+                return
             since = 0 if len(self.unfinished()) != waiting else since + 1
             waiting = len(self.unfinished())
 
-    def _run_all(self) -> None:
+    def _running(self) -> Iterator[None]:
+        """Run every operation that can, one at a time."""
         for worker, rank in enumerate(self.workers.ranks):
             for stream, operations in (("compute", rank.compute), ("store", rank.store), ("load", rank.load)):
                 while operations:
                     self.workers.run(worker, stream)
+                    yield
 
     def rests(self) -> bool:
         """Whether vLLM's engine core would take no further step."""
         return not self.awaited and not self.scheduler.has_requests()
-
-    def held(self) -> list[int]:
-        """Device blocks that somebody holds, by vLLM's own count."""
-        blocks = self.scheduler.kv_cache_manager.block_pool.blocks
-        return [block.block_id for block in blocks if block.ref_cnt and not block.is_null]
 
 
 def sampled(position: int) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 from kvmodel.setting import Setting
 from kvproof.obligations.workers import Workers
-from kvproof.targets.vllm.private import unlike
+from kvproof.targets.vllm.known import unlike
 from kvproof.targets.vllm.release import importing, installed
 from kvproof.targets.vllm.reports import Reports
 

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kvmodel.setting import Setting
-from kvproof.obligations.watched import Pool, Unreadable
-from kvproof.targets.vllm import private
 from kvproof.targets.vllm.engine import RELEASE
 from kvproof.targets.vllm.release import importing, since
 from kvproof.targets.vllm.target import ConnectorTarget, driven_alone
@@ -14,7 +12,6 @@ since((0, 25), RELEASE)  # 0.24's workers copy by handlers of another kind
 
 with importing(RELEASE):
     from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata
-    from vllm.v1.kv_offload.base import get_offload_block_hash
 
     from kvproof.targets.vllm import offloading_copies
     from kvproof.targets.vllm.offloading_copies import OffloadingCopies
@@ -30,13 +27,6 @@ class Offloading(ConnectorTarget):
 
     def copies(self, setting: Setting) -> OffloadingCopies:
         return OffloadingCopies()
-
-    def connected(self, setting: Setting) -> None:
-        scheduler = private.read(self.engine.scheduler.connector, "connector_scheduler")
-        self.manager = private.read(scheduler, "manager")
-        wanted, there = setting.scope.host_blocks, private.capacity(self.manager)
-        if there != wanted:
-            raise Unreadable(f"the CPU tier has {there} chunks, and should have {wanted}")
 
     def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
         return {job: (transfer.req_id,) for job, transfer in metadata.load_jobs.items()}
@@ -63,14 +53,3 @@ class Offloading(ConnectorTarget):
                 words.append(f"job {job}: {direction} {copies}")
         flush = sorted(metadata.jobs_to_flush or ())
         return words + ([f"flush {', '.join(map(str, flush))}"] if flush else [])
-
-    def host(self) -> tuple[Pool, tuple[tuple[int, tuple[int, ...]], ...]]:
-        published, counts = [], [0] * self.scope.host_blocks
-        idle = list(private.free_chunks(self.manager))
-        for key, chunk, count in private.chunks_of(self.manager):
-            counts[chunk] += 1 if count < 0 else count
-            if count >= 0:
-                published.append((chunk, self.keys[bytes(get_offload_block_hash(key))]))
-            if not count:
-                idle.append(chunk)
-        return Pool(tuple(counts), tuple(idle)), tuple(published)

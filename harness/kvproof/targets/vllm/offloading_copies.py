@@ -9,11 +9,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from vllm.v1.kv_offload.base import OffloadingWorker, TransferResult
+from vllm.v1.kv_offload.base import OffloadingWorker, TransferResult, get_offload_block_hash
 from vllm.v1.kv_offload.cpu.spec import CPUOffloadingSpec
 
+from kvproof.obligations.books import Pool
 from kvproof.obligations.workers import Direction, Workers
 from kvproof.targets.vllm.driver import Copies, bytes_per_block
+from kvproof.targets.vllm.private import capacity, chunks_of, free_chunks, read
 
 
 class SimulatedWorker(OffloadingWorker):
@@ -54,6 +56,18 @@ class OffloadingCopies(Copies):
 
     def simulate(self, rank: Any, workers: Workers, worker: int) -> None:
         rank.connector_worker.worker = SimulatedWorker(workers, worker)
+
+    def host(self, connector: Any) -> tuple[Pool, list[tuple[int, bytes]]]:
+        manager = read(read(connector, "connector_scheduler"), "manager")
+        published, counts = [], [0] * capacity(manager)
+        idle = list(free_chunks(manager))
+        for key, chunk, count in chunks_of(manager):
+            counts[chunk] += 1 if count < 0 else count
+            if count >= 0:
+                published.append((chunk, bytes(get_offload_block_hash(key))))
+            if not count:
+                idle.append(chunk)
+        return Pool(tuple(counts), tuple(idle)), published
 
     def for_worker(self, metadata: Any) -> Any:
         """vLLM's worker takes jobs out of it."""

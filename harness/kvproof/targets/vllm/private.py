@@ -3,50 +3,12 @@
 A name that is gone is an error that names it: the adapter is wrong for that release, and not vLLM.
 """
 
-import io
-import pickle
-import re
-import traceback
-import types
 from collections.abc import Iterator
-from contextlib import contextmanager
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
-from kvproof.obligations.watched import Pool, Unreadable
-from kvproof.targets.vllm.release import TRIED
-
-_HERE = Path(__file__).parent
-_OURS = re.compile(r"(Simulated\w+|CopyEvent|Recording\w*)\.")
-"""How an exception's text begins by which Python says that vLLM calls one of these with other arguments."""
+from kvproof.obligations.books import Pool, Unreadable
 
 _GONE = object()
-
-
-@contextmanager
-def as_known(release: str) -> Iterator[None]:
-    """Call vLLM in here. Raises Unreadable in place of what is raised because it is not as the adapter knows it; what
-    vLLM itself raises is vLLM's."""
-    try:
-        yield
-    except Unreadable:
-        raise
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        lacks = isinstance(error, AttributeError) and type(error.obj).__module__.startswith(__package__)
-        if Path(frame.filename).parent == _HERE or lacks or _OURS.match(str(error)):
-            raise unlike(release, error, f" ({Path(frame.filename).name}:{frame.lineno}, in {frame.name})") from error
-        raise
-
-
-def unlike(release: str, error: Exception, where: str = "") -> Unreadable:
-    """That this release is not as the adapter knows it, in a sentence."""
-    text = " ".join(str(error).split())
-    return Unreadable(
-        f"vllm {release} is not as this target knows it, {type(error).__name__}: {text:.300}{where}; "
-        f"it was tried with {TRIED}"
-    )
 
 
 def read(owner: Any, *names: str) -> Any:
@@ -95,30 +57,3 @@ def hashes(block_pool: Any) -> Iterator[tuple[int, bytes]]:
     for block in read(block_pool, "blocks"):
         if block.block_hash is not None and cached(block.block_hash) is block:
             yield block.block_id, block.block_hash
-
-
-class _Digester(pickle.Pickler):
-    """Writes down everything that is reachable, but for what decides nothing: settings, code, statistics, times."""
-
-    def persistent_id(self, thing: Any) -> str | None:
-        kind = type(thing)
-        if kind is float or isinstance(thing, _CODE):
-            return kind.__name__
-        if kind.__module__.startswith(("vllm.config", "logging", "threading", "_thread")) or kind.__name__ in _IDLE:
-            return kind.__name__
-        return kind.__name__ if kind.__name__.endswith(("Stats", "Metrics")) else None
-
-
-_CODE = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType, type)
-_IDLE = frozenset({"StructuredOutputManager", "SamplingParams", "KVCacheConfig", "MultiModalRegistry"})
-"""Parts of vLLM that do nothing in what is done here."""
-
-
-def digest(*parts: Any) -> bytes:
-    """A hash of all that these objects hold, whatever it is. Raises Unreadable where something cannot be read."""
-    written = io.BytesIO()
-    try:
-        _Digester(written, protocol=5).dump(parts)
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise Unreadable(f"the state of this vllm cannot be written down: {error}") from error
-    return sha256(written.getvalue()).digest()

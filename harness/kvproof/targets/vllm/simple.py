@@ -5,14 +5,12 @@ from typing import Any
 
 from kvmodel.contract import STORE_MODES
 from kvmodel.setting import Setting
-from kvproof.obligations.watched import Pool, Unreadable
 from kvproof.targets.vllm import private
 from kvproof.targets.vllm.engine import RELEASE
 from kvproof.targets.vllm.release import importing
 from kvproof.targets.vllm.target import ConnectorTarget, driven_alone
 
 with importing(RELEASE):
-    from vllm.v1.core.kv_cache_utils import get_block_hash
     from vllm.v1.simple_kv_offload.metadata import SimpleCPUOffloadWorkerMetadata
 
     from kvproof.targets.vllm import simple_copies
@@ -31,15 +29,10 @@ class Simple(ConnectorTarget):
     def copies(self, setting: Setting) -> SimpleCopies:
         return SimpleCopies(setting.contract.store_mode)
 
-    def connected(self, setting: Setting) -> None:
+    def connected(self) -> None:
         for rank in self.engine.ranks:
             for name in ("_connector_metadata", "_load_events", "_store_events"):
                 private.read(rank.worker_handler, name)
-        self.manager = private.read(self.engine.scheduler.connector, "scheduler_manager")
-        self.pool = private.read(self.manager, "cpu_block_pool")
-        wanted, there = self.host_blocks(setting), len(private.read(self.pool, "blocks"))
-        if there != wanted:
-            raise Unreadable(f"the CPU tier has {there} blocks, and should have {wanted}")
 
     def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
         loads: Mapping[int, Sequence[str]] = metadata.load_event_to_reqs
@@ -70,7 +63,3 @@ class Simple(ConnectorTarget):
                 copies = ", ".join(f"{tiers[0]}{source} -> {tiers[1]}{target}" for source, target in pairs)
                 words.append(f"job {job_of(event, is_store)}: {'store' if is_store else 'load'} {copies}")
         return words + (["flush all"] if metadata.need_flush else [])
-
-    def host(self) -> tuple[Pool, tuple[tuple[int, tuple[int, ...]], ...]]:
-        published = [(block, self.keys[bytes(get_block_hash(key))]) for block, key in private.hashes(self.pool)]
-        return private.pool(self.pool), tuple(published)

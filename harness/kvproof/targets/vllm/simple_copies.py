@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from vllm.v1.core.kv_cache_utils import get_block_hash
 from vllm.v1.simple_kv_offload.worker import SimpleCPUOffloadWorker
 
+from kvproof.obligations.books import Pool
 from kvproof.obligations.workers import Copy, Workers
 from kvproof.targets.vllm.driver import Copies, bytes_per_block
+from kvproof.targets.vllm.private import hashes, pool, read
 
 SUBMITS_EARLY = "launch_copy" in SimpleCPUOffloadWorker.wait_for_save.__code__.co_names
 """Whether this release submits its copies around the compute, and not when it is polled."""
@@ -104,6 +107,10 @@ class SimpleCopies(Copies):
 
     def simulate(self, rank: Any, workers: Workers, worker: int) -> None:
         rank.worker_handler = SimulatedHandler(rank.worker_handler, workers, worker)
+
+    def host(self, connector: Any) -> tuple[Pool, list[tuple[int, bytes]]]:
+        tier = read(read(connector, "scheduler_manager"), "cpu_block_pool")
+        return pool(tier), [(block, bytes(get_block_hash(key))) for block, key in hashes(tier)]
 
     def for_worker(self, metadata: Any) -> Any:
         return metadata

@@ -8,15 +8,17 @@ from typing import Any, Self
 from kvmodel.contract import DEPTHS, Contract, StoreMode
 from kvmodel.setting import Setting
 from kvmodel.tiers import TIERS, objection
-from kvproof.obligations import workers
-from kvproof.obligations.watched import Books, Pool
+from kvproof.obligations import accounts, books, workers
+from kvproof.obligations.books import Books, Unreadable
 from kvproof.obligations.workers import Workers
 from kvproof.targets.alone import Alone, sources
 from kvproof.targets.command import Command, request_name
 from kvproof.targets.outcome import Answer, Outcome, Refused
 from kvproof.targets.target import StepTarget
 from kvproof.targets.vllm import private
+from kvproof.targets.vllm.digest import digest
 from kvproof.targets.vllm.engine import RELEASE, TOKENS_PER_BLOCK, Copies, Engine, driver
+from kvproof.targets.vllm.known import as_known
 from kvproof.targets.vllm.reports import Reports
 
 FAILED_TO_RESET = "Failed to reset KV cache"
@@ -29,7 +31,7 @@ def driven_alone(copies: str, module: ModuleType) -> Alone:
     copies  makes the simulated copies, which the module has
     """
     return Alone(
-        driver=sources(workers, driver, module),
+        driver=sources(workers, books, accounts, private, driver, module),
         begin=f"vllm = Vllm.of({copies}, {{device_blocks}}, {{host_blocks}}, {{workers}}, {{depth}})",
         calls={
             "submit": "vllm.submit({request}, {symbols}, {decoded})",
@@ -37,17 +39,24 @@ def driven_alone(copies: str, module: ModuleType) -> Alone:
             "run": "vllm.workers.run({worker}, {stream})",
             "handle_output": "vllm.handle_output()",
             "abort": "vllm.abort({request})",
-            "reset": "vllm.reset({requests}, {tiers})",
-            "drain": "vllm.drain()",
+            "reset": "vllm.reset_for({meaning}, {requests}, {tiers}{strict})",
+            "drain": "vllm.drain({always})",
         },
         owed={
             "rest unfinished": "not vllm.unfinished()",
             "rest unreported": "not vllm.workers.unfinished()",
-            "rest device": "not vllm.held()",
+            "rest device": "not held(vllm.books())",
+            "rest host": "not held(vllm.books())",
             "hang request": "not vllm.unfinished()",
             "hang engine": "vllm.rests()",
-            "misread other": "not vllm.workers.misreads",
-            "misread unwritten": "not vllm.workers.misreads",
+            "misread": "not vllm.workers.misreads",
+        },
+        always={
+            "pool device": "miscounted(vllm.books().device) is None",
+            "pool host": "miscounted(vllm.books().host) is None",
+            "owners device": "overdrawn(vllm.books()) is None",
+            "unowned": "unowned(vllm.workers, vllm.books()) is None",
+            "published": "mispublished(vllm.workers, vllm.books()) is None",
         },
     )
 
@@ -67,16 +76,17 @@ class ConnectorTarget(StepTarget):
     def __init__(self, setting: Setting) -> None:
         scope = self.scope = setting.scope
         self.workers = Workers(scope.workers, scope.device_blocks + 1, self.host_blocks(setting), TOKENS_PER_BLOCK)
-        self.keys: dict[bytes, tuple[int, ...]] = {}
-        self.naming: dict[int, int] = {}
         self.deferred: set[int] = set()
         self.resets_left = scope.resets
         self.reports = Reports(self, scope.workers)
-        with private.as_known(RELEASE):
+        with as_known(RELEASE):
             self.engine = Engine(
                 self.connector, self.extra(setting), self.copies(setting), setting, self.workers, self.reports
             )
-            self.connected(setting)
+            wanted, there = self.host_blocks(setting), len(self.engine.host()[0].refs)
+            if there != wanted:
+                raise Unreadable(f"the CPU tier has {there} blocks, and should have {wanted}")
+            self.connected()
 
     @abstractmethod
     def copies(self, setting: Setting) -> Copies:
@@ -90,9 +100,8 @@ class ConnectorTarget(StepTarget):
         """vLLM's `kv_connector_extra_config`."""
         return self.copies(setting).extra(setting.scope.host_blocks, setting.scope.workers)
 
-    @abstractmethod
-    def connected(self, setting: Setting) -> None:
-        """Take hold of the host tier's books. Raises Unreadable."""
+    def connected(self) -> None:  # not every connector has more to be looked at
+        """Look at what the simulated copies rely on. Raises Unreadable."""
 
     @abstractmethod
     def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
@@ -118,10 +127,6 @@ class ConnectorTarget(StepTarget):
     def jobs_in_words(self, metadata: Any) -> list[str]:
         """The jobs of a launch, for people."""
 
-    @abstractmethod
-    def host(self) -> tuple[Pool, tuple[tuple[int, tuple[int, ...]], ...]]:
-        """The host tier's books, and what it would serve."""
-
     @classmethod
     def prepare(cls: type[Self], setting: Setting) -> None:
         """vLLM looks at the model in a process of its own, when its configuration is made."""
@@ -138,7 +143,7 @@ class ConnectorTarget(StepTarget):
     # What may be given.
 
     def enabled(self) -> list[Command]:
-        with private.as_known(RELEASE):
+        with as_known(RELEASE):
             return self._enabled()
 
     def _enabled(self) -> list[Command]:
@@ -187,12 +192,11 @@ class ConnectorTarget(StepTarget):
     # The verbs.
 
     def perform(self, command: Command) -> Outcome:
-        with private.as_known(RELEASE):
+        with as_known(RELEASE):
             return super().perform(command)
 
     def submit(self, request: int) -> Outcome:
         self.engine.submitted(request)
-        self.naming[request] = 0
         return Answer()
 
     def abort(self, request: int) -> Outcome:
@@ -258,42 +262,13 @@ class ConnectorTarget(StepTarget):
     def digest(self) -> bytes:
         """Of everything: vLLM's scheduler with its connector, the workers, what is awaited, and what was asked for."""
         engine = self.engine
-        return private.digest(
+        return digest(
             engine.scheduler, engine.ranks, engine.aggregator, engine.awaited, self.workers.ranks, self.workers.age,
             self.workers.survivors,
             sorted(engine.requests), self.resets_left, self.reports.lost, self.reports.again,
         )  # fmt: skip
 
     def books(self) -> Books:
-        with private.as_known(RELEASE):
-            return self._books()
-
-    def _books(self) -> Books:
-        engine = self.engine
-        self._name_keys()
-        host, published = self.host()
-        unfinished = engine.unfinished()
-        return Books(
-            device=private.pool(engine.scheduler.kv_cache_manager.block_pool),
-            host=host,
-            tables=tuple(engine.holders()),
-            unfinished=unfinished,
-            busy=engine.scheduler.has_requests(),
-            published=published,
-            deferred=tuple(sorted(self.deferred.intersection(unfinished))),
-        )
-
-    def _name_keys(self) -> None:
-        """Which prefixes the hashes stand for that vLLM has given to blocks since the last call. `naming` has how many
-        are named already, of each request that may still get some."""
-        for number, done in list(self.naming.items()):
-            request = self.engine.requests[number]
-            known = request.block_hashes
-            for index in range(done, len(known)):
-                start = index * TOKENS_PER_BLOCK
-                names = self.engine.prefixes[number][start : start + TOKENS_PER_BLOCK]
-                self.keys.setdefault(bytes(known[index]), tuple(names))
-            if request.is_finished():
-                del self.naming[number]
-            else:
-                self.naming[number] = len(known)
+        with as_known(RELEASE):
+            read = self.engine.books()
+        return read._replace(deferred=tuple(sorted(self.deferred.intersection(read.unfinished))))
