@@ -10,7 +10,7 @@ from kvmodel.errors import BadScope
 from kvmodel.machine import Machine
 from kvproof.plan import ROWS
 from kvproof.scopes import SCOPES, parse_scope
-from kvproof.search.modes import LISTED, MODES, WITH_DEATHS, Variant, paired, switched_on, turns_at
+from kvproof.search.modes import LISTED, MODES, Variant, paired, switched_on, turns_at
 
 
 class Treatment(StrEnum):
@@ -59,10 +59,8 @@ def _pair(one: str, other: str, searched: bool, scopes: Sequence[tuple[str, froz
 
 
 def _where(one: str, other: str) -> str:
-    if {(one, other), (other, one)} & {*WITH_DEATHS}:
-        return "at s1 by check, and at s2 by check --all"
     if {(one, other), (other, one)} & {*LISTED}:
-        return "at s1 by check with few commands beside their own, and whole at s1 and s2 by check --all"
+        return "at s1 and s2, by check with few commands beside their own, and whole by check --all"
     return "at s1 and s2, by check --all"
 
 

@@ -27,7 +27,8 @@ from kvproof import plan
 from kvproof.engines import conform
 from kvproof.failure import Failure
 from kvproof.job import Job
-from kvproof.search.modes import MODES, Variant, switched_on, variants_of
+from kvproof.search.modes import MODES, Variant, switched_on
+from kvproof.search.narrow import variants_of
 from kvproof.verdict import Verdict
 from tests.bugs.bank import BANK, BY_ID
 from tests.bugs.bug import Bug, variant_of

@@ -15,9 +15,10 @@ from kvproof.failure import Failure, fingerprint
 from kvproof.job import Cut, Job, Progress
 from kvproof.scopes import SCOPES
 from kvproof.search import ways
-from kvproof.search.modes import Variant, variants_of
+from kvproof.search.modes import Variant
+from kvproof.search.narrow import NARROW, variants_of
 from kvproof.search.phases import Label, pairs_of
-from kvproof.search.product import ASKED_AT_FIRST, THEN_ONE_IN, Product, Searchable, Searched
+from kvproof.search.product import ASKED_AT_FIRST, ASKED_OF_A_PART, THEN_ONE_IN, Product, Searchable, Searched
 from kvproof.search.walks import Pairs, Transitions, named
 from kvproof.targets import journal
 from kvproof.targets.command import Command
@@ -45,9 +46,9 @@ class Found(NamedTuple):
 
 
 def run(job: Job, progress: Progress, cut: Cut) -> Result:
-    """One scope, or with option `modes` (`alone`, `pairs`, `deaths`) its variants. With option `late` a pair stands for
-    those in which more reports of forgotten jobs have come (`kvproof.search.allowance`). On a device without snapshots
-    option `cover` says what the walks take: `transitions`, or `pairs` of action and phase."""
+    """One scope, or with option `modes` its variants (`kvproof.search.narrow.variants_of`). With option `late` a pair
+    stands for those in which more reports of forgotten jobs have come (`kvproof.search.allowance`). On a device without
+    snapshots option `cover` says what the walks take: `transitions`, or `pairs` of action and phase."""
     started = time.monotonic()
     target_class = load(job.target, job.device)
     reason = _not_for(target_class) or undeclared(target_class, job.scope, job.contract)
@@ -120,7 +121,10 @@ def _searched(job: Job, variant: Variant, target_class: type[Target], progress: 
     late = bool(job.options.get("late")) and isinstance(target, Discounting)
     allowance = late or bool(job.options.get("modes"))
     processes = sharing() if is_ours(job.target) else 1  # code that is not ours may have threads
-    product = Product(machine, cast(Searchable, target), composites, _known(job), met, allowance, late, processes)
+    asked = ASKED_OF_A_PART if job.options.get("modes") in NARROW else ASKED_AT_FIRST
+    product = Product(
+        machine, cast(Searchable, target), composites, _known(job), met, allowance, late, processes, asked
+    )
     try:
         searched = product.search(cut, lambda text: progress(f"{variant.name}: {text}"))
     finally:

@@ -234,12 +234,6 @@ LISTED = (
 )
 """Further pairs, of modes that change what each other does: not every pair of them, since their states are many."""
 
-WITH_DEATHS = tuple(pair for pair in LISTED if {"deaths", "declared"} & set(pair))
-"""Those of LISTED that `check` takes whole, at s1: where a worker has died, little is left to do."""
-
-ABOUT_RESETS = frozenset({"evict", "survivors", "tiers", "second", "resets"})
-"""Modes that nothing is seen of without a reset."""
-
 EXCLUSIVE = frozenset({frozenset({"decode", "pressure"})})
 """Pairs of which one contains the other."""
 
@@ -292,7 +286,7 @@ def turns(contract: Contract) -> list[Contract]:
 def turns_at(contract: Contract, scope: Scope) -> list[Contract]:
     """The turns that go with a scope. BadScope if the contract itself does not."""
     Machine(contract, scope)
-    return [turn for turn in turns(contract) if _goes_together(Variant("", scope, turn))]
+    return [turn for turn in turns(contract) if goes_together(Variant("", scope, turn))]
 
 
 def with_modes(name: str, scope: Scope, contract: Contract) -> Variant:
@@ -312,55 +306,19 @@ def variants(name: str, scope: Scope, contract: Contract, pairs: bool) -> list[V
     """The base with each mode alone, or with modes in pairs and those alone that are in no pair with a vain fault;
     without those that do not go with the base's own modes."""
     base = Variant(name, scope, contract)
-    return [variant for variant in _variants(base, pairs) if _goes_together(variant)]
-
-
-def variants_with_deaths(base: Variant) -> list[Variant]:
-    """The base with each pair of modes in which a worker dies."""
-    return [variant for pair in WITH_DEATHS if _goes_together(variant := _varied(_lighter(base, pair), pair))]
-
-
-def narrowed(base: Variant, modes: tuple[str, ...]) -> Variant:
-    """Modes at the sizes of the base, with few commands beside their own: no client preempts or aborts, and a reset
-    comes where a mode is about resets, then once, or twice where that is the mode."""
-    scope = base.scope._replace(preempts=False, aborts=False)
-    words = "preempts=no,aborts=no"
-    if not ABOUT_RESETS & {*modes}:
-        scope, words = scope._replace(resets=0), f"{words},resets=0"
-    variant = _varied(base._replace(name=f"{base.name},{words}", scope=scope), modes)
-    if "resets" in modes or variant.scope.resets < 2:
-        return variant
-    return variant._replace(scope=variant.scope._replace(resets=1))
+    return [variant for variant in _variants(base, pairs) if goes_together(variant)]
 
 
 def _variants(base: Variant, pairs: bool) -> list[Variant]:
     if not pairs:
-        return [_varied(_lighter_alone(base, mode), (mode,)) for mode in MODES]
+        return [varied(_lighter_alone(base, mode), (mode,)) for mode in MODES]
     contained = {mode for modes in together() if set(VAIN) & set(modes) for mode in modes}
-    alone = [_varied(_lighter_alone(base, mode), (mode,)) for mode in MODES if mode not in contained]
-    return alone + [_varied(_lighter(base, modes), modes) for modes in together()]
+    alone = [varied(_lighter_alone(base, mode), (mode,)) for mode in MODES if mode not in contained]
+    return alone + [varied(_lighter(base, modes), modes) for modes in together()]
 
 
-def variants_of(base: Variant, wanted: object) -> list[Variant]:
-    """The variants that a job is about. wanted: its option `modes`; None: it has none, and is about the base.
-
-    `alone`, `pairs`  as `variants`
-    `deaths`          each listed pair in which a worker dies
-    `listed`          each other listed pair, narrowed
-    `larger`          each mode alone, narrowed
-    """
-    if wanted is None:
-        return [base]
-    if wanted == "deaths":
-        return variants_with_deaths(base)
-    if wanted in ("listed", "larger"):
-        listed: list[tuple[str, ...]] = [pair for pair in LISTED if pair not in WITH_DEATHS]
-        on = listed if wanted == "listed" else [(mode,) for mode in MODES]
-        return [variant for modes in on if _goes_together(variant := narrowed(base, modes))]
-    return variants(*base, pairs=wanted == "pairs")
-
-
-def _goes_together(variant: Variant) -> bool:
+def goes_together(variant: Variant) -> bool:
+    """Whether there is a machine of its modes at its sizes."""
     try:
         Machine(variant.contract, variant.scope)
     except BadScope:
@@ -409,7 +367,8 @@ def _lighter(base: Variant, pair: tuple[str, ...]) -> Variant:
     return _without_resets(base) if "pressure" in pair and not {"evict", "survivors"} & set(pair) else base
 
 
-def _varied(base: Variant, modes: tuple[str, ...]) -> Variant:
+def varied(base: Variant, modes: tuple[str, ...]) -> Variant:
+    """The base with these modes on."""
     for mode in modes:
         base = MODES[mode](base)
     return base._replace(name="+".join((base.name, *modes)))

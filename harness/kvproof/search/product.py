@@ -57,6 +57,9 @@ ASKED_AT_FIRST = 2_000
 """At so many pairs of a search, its first ones, all invariants of the proofs are asked of the target's own state; at
 the start, where every table is empty, they are not."""
 
+ASKED_OF_A_PART = 100
+"""The same where a search is one of the many narrow ones of a job."""
+
 THEN_ONE_IN = 8
 """And from there on at one pair in so many: to ask them at every pair takes a tenth of the whole search."""
 
@@ -123,7 +126,7 @@ class Product:
     composites  also the commands that stand for several actions: a whole scheduling call, a worker's whole batch
     phases      gets every pair of action and phase that was met, unless it is None
     asked       pairs at which the invariants of the proofs were asked (count); passed_over: pairs at which they were
-                not, because from ASKED_AT_FIRST on they are asked of a sample
+                not, because from `asked_at_first` on they are asked of a sample
     known       says of a divergence that it is known: the search goes on past it, and keeps the first in `passed_by`
     processes   how many take a level together, if it is large; they find the same in the same order as one does, but
                 may have taken more edges where an invariant of the proofs ends the search
@@ -142,11 +145,13 @@ class Product:
         allowance: bool = False,
         late: bool = False,
         processes: int = 1,
+        asked_at_first: int = ASKED_AT_FIRST,
     ) -> None:
         self.machine = machine
         self.target = target
         self.composites = composites
         self.invariants = Invariants(machine.setting)
+        self.asked_at_first = asked_at_first
         self._abstracting = target if isinstance(target, Abstracting) else None
         self.known = known
         self.phases = phases
@@ -182,7 +187,7 @@ class Product:
         """Whether the invariants of the proofs are asked at the pair that was added last, too."""
         if self.invariants.specification is None or self._aside is not None:
             return False
-        asks = self.pairs <= ASKED_AT_FIRST or not self.pairs % THEN_ONE_IN
+        asks = self.pairs <= self.asked_at_first or not self.pairs % THEN_ONE_IN
         if asks:
             self.asked += 1
         else:
