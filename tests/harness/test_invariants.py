@@ -126,10 +126,9 @@ def test_every_step_is_judged_also_where_it_leads_to_what_is_known(monkeypatch: 
 @pytest.fixture
 def sampled(monkeypatch: Patch) -> Product:
     """A search of s1 that asks the invariants of the proofs at its first 10 pairs and at one in 3 of the rest."""
-    monkeypatch.setattr(product, "ASKED_AT_FIRST", 10)
     monkeypatch.setattr(product, "THEN_ONE_IN", 3)
     machine = Machine(Contract("pinning"), SCOPES["s1"])
-    return Product(machine, Ledger(machine.setting), composites=True)
+    return Product(machine, Ledger(machine.setting), composites=True, asked_at_first=10)
 
 
 def test_properties_are_asked_at_every_pair_and_invariants_of_the_proofs_at_a_sample(

@@ -29,7 +29,6 @@ from kvproof.targets.outcome import Answer
 def _small_levels_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "SHARED_FROM", 8)
     monkeypatch.setattr(product, "SHARED_FROM", 8)
-    monkeypatch.setattr(product, "ASKED_AT_FIRST", 0)
     monkeypatch.setattr(product, "THEN_ONE_IN", 3)
 
 
@@ -37,7 +36,13 @@ def taken_by(processes: int, variant: Variant, target: type[Ledger] = Ledger) ->
     """All that there is to be known of a search."""
     machine = Machine(variant.contract, variant.scope)
     search = Product(
-        machine, target(machine.setting), composites=True, phases=set(), allowance=True, processes=processes
+        machine,
+        target(machine.setting),
+        composites=True,
+        phases=set(),
+        allowance=True,
+        processes=processes,
+        asked_at_first=0,
     )
     found = search.search(lambda: False, lambda said: None)
     return {
@@ -127,7 +132,7 @@ def test_an_invariant_of_the_proofs_that_breaks_late_is_seen_at_the_same_pair(
     processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(Contract("pinning"), SCOPES["s1"])
-    search = Product(machine, Ledger(machine.setting), composites=True, processes=processes)
+    search = Product(machine, Ledger(machine.setting), composites=True, processes=processes, asked_at_first=0)
     broken = Broken("no-use-after-free", "it breaks")
     monkeypatch.setattr(search.invariants, "of_specification", lambda own: broken if search.pairs > 100 else None)
     found = search.search(lambda: False, lambda said: None)
@@ -168,7 +173,7 @@ def test_what_breaks_in_one_state_is_told_in_the_same_way(
     whole = Keeping(machine)
     assert whole.search(lambda: False, lambda said: None).finished
     wrong = whole.own[180]
-    search = Product(machine, Ledger(machine.setting), composites=True, processes=processes)
+    search = Product(machine, Ledger(machine.setting), composites=True, processes=processes, asked_at_first=0)
     broken = Broken("no-use-after-free", "it breaks")
     monkeypatch.setattr(search.invariants, "of_specification", lambda own: broken if own == wrong else None)
     if "no-double-free" in breaks:
@@ -206,7 +211,7 @@ def test_what_is_called_off_is_ended() -> None:
 def shared_search() -> Product:
     one = s1("pinning")
     machine = Machine(one.contract, one.scope)
-    return Product(machine, Ledger(machine.setting), composites=True, processes=2)
+    return Product(machine, Ledger(machine.setting), composites=True, processes=2, asked_at_first=0)
 
 
 @pytest.fixture
