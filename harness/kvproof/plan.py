@@ -48,6 +48,7 @@ class Row:
     foreign  what it runs for a target from elsewhere; None: it cannot, and its row says `foreign_reason`, or there
              is no row if that is empty: it is about devices, and a foreign target has none to choose from
     watched  the same for one that is held to its obligations and not to the machine
+    foreign_options  in place of those of its options, for a target from elsewhere
     own_scopes  whether it is about just these scopes, or their modes: another scope, given by hand, leaves it out
     label    of the cells, in place of the names of the scopes
     exhaustive  whether it takes every step of its scopes, rather than samples
@@ -65,6 +66,7 @@ class Row:
     foreign_reason: str = "foreign target"
     watched: Instances | None = None
     options: Mapping[str, object] = field(default_factory=dict[str, object])
+    foreign_options: Mapping[str, object] = field(default_factory=dict[str, object])
     label: str = ""
     own_scopes: bool = False
     sizeless: bool = False
@@ -110,6 +112,8 @@ CORNERS: Instances = {
         Instance("s2,device=3,prompts=a,decode=2,resets=0,aborts=no,preempts=no", "eager", "first", 2),
         Instance("s1,meanings=evict,survivors=yes"),
         Instance("s1,prompts=a+a,host=2,resets=0,aborts=no"),
+        Instance("s1,device=1,prompts=a+a,lookups=yes,resets=0,aborts=no"),
+        Instance("s1,prompts=a+a,resets=0,aborts=no,preempts=no,failures=1"),
         Instance("s1,prompts=a,host=2,meanings=evict,tiers=device,aborts=no"),
         Instance("s2,prompts=a,host=2,aborts=no,preempts=no,forgeries=1,failures=1", reports="marks"),
         Instance("s1,prompts=aa,resets=0,aborts=no,lookups=yes,repeats=yes"),
@@ -130,9 +134,9 @@ CORNERS: Instances = {
     ),
 }
 """Small scopes that each bring about what the named ones do not, found with the bank of bugs (`tests/bugs/in_check`): a
-load that overtakes a lagging reader, reports counted rather than named, a survivor beside another's forgotten load, a
-worker that lags behind a pipeline of two steps, a lookup that has found what another request's load fails to read, a
-promotion that fails or is overdue, a second tier that is smaller than the host."""
+load that overtakes a lagging reader, a worker that lags behind a pipeline of two steps, a lookup that has found what
+another request's load fails to read, two requests that wait for one store, a promotion that fails or is overdue, a
+second tier that is smaller than the host."""
 
 ALL_SIZES = "all sizes"
 """In place of the name of a scope, where there is none."""
@@ -327,6 +331,7 @@ ROWS: tuple[Row, ...] = (
         foreign=both("fuzz"),
         watched=both("serving"),
         options={"commands": 2000},
+        foreign_options={"commands": 3000},  # which no search may ever see
         exhaustive=False,
         seconds={f"{FUZZED} pinning": 3.0, f"{FUZZED} fencing": 3.0},
     ),
@@ -567,7 +572,12 @@ def _jobs(row: Row, selection: Selection, discipline: Discipline, devices: tuple
                 seed=selection.seed,
                 patience_s=selection.patience_s,
                 device=device,
-                options={**row.options, "known": selection.known, "reading": selection.reading},
+                options={
+                    **row.options,
+                    **(row.foreign_options if foreign is not None else {}),
+                    "known": selection.known,
+                    "reading": selection.reading,
+                },
                 title=_title(row, selection),
             )
 

@@ -6,8 +6,8 @@
     python -m tests.bugs.in_check --readme     only write the table of modes into README.md from what is kept
 
 The jobs are those of the plan. One that has the variant of the bug's record comes first, and of its variants, which it
-takes one after another, that one alone. If nothing is refuted there, all jobs are asked, as they are in the plan: those
-of the bug's discipline before others, cheap ones first.
+takes one after another, that one alone. If nothing is refuted there, all jobs are asked, as they are in the plan: what
+samples last, those of the bug's discipline before others, cheap ones first.
 """
 
 import argparse
@@ -96,14 +96,15 @@ def first_refuted(name: str) -> tuple[str, str, str, int]:
 
 
 def jobs_for(bug: Bug) -> list[tuple[str, Job]]:
-    """What `check` asks of a target, with the titles of the rows; of the bug's discipline and cheap ones first."""
+    """What `check` asks of a target, with the titles of the rows: what samples last, and before that those of the bug's
+    discipline first, cheap ones first."""
     planned = plan.build(plan.Selection())
-    titles = [row.title for row in planned.rows for cell in row.cells.values() for _ in cell.jobs]
+    rows = [row for row in planned.rows for cell in row.cells.values() for _ in cell.jobs]
     jobs = sorted(
-        zip(planned.seconds, titles, planned.jobs, strict=True),
-        key=lambda one: (one[2].discipline != bug.discipline, one[0]),
+        zip(planned.seconds, rows, planned.jobs, strict=True),
+        key=lambda one: (not one[1].row.exhaustive, one[2].discipline != bug.discipline, one[0]),
     )
-    return [(title, job) for _, title, job in jobs if job.engine not in ("explore", "prove")]
+    return [(row.title, job) for _, row, job in jobs if job.engine not in ("explore", "prove")]
 
 
 def own_variant(bug: Bug, job: Job) -> Variant | None:

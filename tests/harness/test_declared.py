@@ -77,3 +77,10 @@ def test_fuzz_keeps_to_the_modes_and_resets_that_are_declared() -> None:
     assert Declaring.asked == {"evict preempt"}
     assert result.counts["action:Report"] > 0
     assert result.counts["action:ReportMark"] == 0  # as turns of the modes would bring about
+
+
+def test_a_target_from_elsewhere_is_fuzzed_for_longer_since_no_search_may_see_all_of_it() -> None:
+    name = f"{Declaring.__module__}:{Declaring.__name__}"
+    for target, commands in (("kvoffload", 2000), (name, 3000)):
+        jobs = plan.build(Selection(target=target, engines=("fuzz",))).jobs
+        assert {job.options["commands"] for job in jobs} == {commands}
