@@ -3,10 +3,11 @@
 python -m tests.bugs.night [--engine ENGINE] [ID ...]   what kills.json does not have yet
                            --again                      all of it anew
 
-`fuzz` and `soak` are as long as in `kvproof check`. `suite` is kvoffload's own tests (tests/impl) and the cases of the
-seeds (tests/seeds) until one fails; what the tests of another device need is left out. `prove` is asked of the
-specification, with bugs of its own in it (tests/proofs/bugs.py): it knows no kvoffload. Each kill is kept as it is
-found, and what is kept is not done again: a night that is cut short is gone on with in the next one.
+`fuzz` takes 3,000 commands on `ledger`, and `soak` is as long as in `kvproof check`. `suite` is kvoffload's own
+tests (tests/impl) and the cases of the seeds (tests/seeds) until one fails; what the tests of another device need is
+left out. `prove` is asked of the specification, with bugs of its own in it (tests/proofs/bugs.py): it knows no
+kvoffload. Each kill is kept as it is found, and what is kept is not done again: a night that is cut short is gone on
+with in the next one.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +37,26 @@ from tests.proofs.bugs import failed_parametrically, named_failures
 LIMIT = 900.0
 """Seconds after which one engine gives one bug up: it has named nothing, and has not killed it."""
 
+FUZZED = 3_000
+"""Commands of fuzzing."""
+
+AMOUNTS = {"fuzz": f"{FUZZED:,} commands", "soak": "as in kvproof check"}
+
 SUITE = ("tests/impl", "tests/seeds")
 NOT_ASKED = ("tests/impl/test_libcuda.py", "tests/impl/test_gpu_suite.py", "tests/seeds/test_gpu_cases.py")
 
 
 def sampled(engine: str, discipline: Discipline) -> dict[str, Any]:
-    """In the interpreter that has the bug: the jobs that `kvproof check` has for this engine, until one is refuted."""
+    """In the interpreter that has the bug: the jobs that `kvproof check` has for this engine, until one is refuted; of
+    fuzz with commands of its own number."""
     require_planted()
     started = time.process_time()
     device = "ledger" if engine == "fuzz" else "host"
     selection = plan.Selection(engines=(engine,), disciplines=(discipline,), device=device)
     found = {"property": "", "commands": 0}
     for job in plan.build(selection).jobs:
+        if engine == "fuzz":
+            job = replace(job, options={**job.options, "commands": FUZZED})
         failure = load_engine(engine)(job, lambda _: None, lambda: False).failure
         if failure is not None:
             found = {"property": failure.property, "commands": len(failure.commands) if engine == "fuzz" else 0}
@@ -63,7 +73,7 @@ def by_sampling(bug: Bug, engine: str) -> Kill:
         bug.id,
         bug.kind,
         engine,
-        f"{bug.discipline}, as in kvproof check",
+        f"{bug.discipline}, {AMOUNTS[engine]}",
         bool(found["property"]),
         found["property"],
         found["commands"],
