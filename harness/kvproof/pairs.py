@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kvmodel.contract import Contract
 from kvmodel.errors import BadScope
 from kvmodel.machine import Machine
-from kvproof.plan import ROWS
+from kvproof.rows import ROWS
 from kvproof.scopes import SCOPES, parse_scope
 from kvproof.search.modes import LISTED, MODES, Variant, paired, switched_on, turns_at
 

@@ -8,7 +8,7 @@ import pytest
 
 from kvproof import plan
 from kvproof.cli import main, progress
-from kvproof.plan import Row, both
+from kvproof.rows import TARGET, Group, Row, both
 
 FAKES = Path(__file__).parent
 
@@ -43,7 +43,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return run
 
 
-def row(title: str, fake: str, *, group: plan.Group = plan.TARGET, devices: Sequence[str] = ("ledger",)) -> Row:
+def row(title: str, fake: str, *, group: Group = TARGET, devices: Sequence[str] = ("ledger",)) -> Row:
     """A row of the plan whose engine is a fake."""
     return Row(title, group, f"fake_engines:{fake}", tuple(devices), check=both("s1", "s2"))
 

@@ -14,8 +14,8 @@ import pytest
 
 from kvmodel.contract import DISCIPLINES
 from kvproof import plan
-from kvproof.plan import CONTRACT, TARGET, Row, at, both
 from kvproof.report import json_report
+from kvproof.rows import CONTRACT, TARGET, Group, Instances, Row, at, both
 from kvproof.scopes import parse_scope
 from kvproof.targets.registry import DEVICES
 from kvproof.trace import itf
@@ -39,9 +39,9 @@ def row(
     title: str,
     fake: str,
     *,
-    group: plan.Group = TARGET,
+    group: Group = TARGET,
     devices: tuple[str, ...] = ("ledger",),
-    check: plan.Instances | None = None,
+    check: Instances | None = None,
     exhaustive: bool = True,
 ) -> Row:
     """A row of the plan whose engine is a fake."""
@@ -316,9 +316,9 @@ import sys
 sys.path.insert(0, {tests!r})
 from kvproof import plan
 from kvproof.cli import main
-from kvproof.plan import Row, both
+from kvproof.rows import TARGET, Row, both
 def row(title, fake):
-    return Row(title, plan.TARGET, "fake_engines:" + fake, ("ledger",), both("s1"))
+    return Row(title, TARGET, "fake_engines:" + fake, ("ledger",), both("s1"))
 plan.ROWS = (row("conform", "refuted"), row("fuzz", {fake!r}))
 if __name__ == "__main__":
     sys.exit(main(["check", "--json", "report.json"]))

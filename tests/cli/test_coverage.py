@@ -9,6 +9,7 @@ from kvmodel import ACTIONS
 from kvmodel.guards import GUARDS
 from kvproof import plan
 from kvproof.report.coverage_tables import Table, tables, text
+from kvproof.rows import ROWS
 from kvproof.search.modes import MODES
 from kvproof.verdict import Result, Verdict
 
@@ -18,9 +19,7 @@ ONE_BLOCK = ("coverage", "--scope", "s1,prompts=a,device=1,aborts=no,preempts=no
 @pytest.fixture(autouse=True)
 def little_fuzzing(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about how it is told what engines reach."""
-    rows = [
-        replace(row, options={**row.options, "commands": 300}) if row.engine == "fuzz" else row for row in plan.ROWS
-    ]
+    rows = [replace(row, options={**row.options, "commands": 300}) if row.engine == "fuzz" else row for row in ROWS]
     monkeypatch.setattr(plan, "ROWS", tuple(rows))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from kvproof import plan
 from kvproof.cli import main, progress
+from kvproof.rows import ROWS, Row
 
 LITTLE = 300
 """Commands of the plan's fuzzing where a test is about what becomes of them, and not about how far they get (count)."""
@@ -45,7 +46,8 @@ def cli(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 
 @pytest.fixture
 def little_fuzzing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def short(row: plan.Row) -> plan.Row:
-        return replace(row, options={**row.options, "commands": LITTLE}) if row.engine == "fuzz" else row
+    def short(row: Row) -> Row:
+        options = {**row.options, "commands": LITTLE}
+        return replace(row, options=options, foreign_options={}) if row.engine == "fuzz" else row
 
-    monkeypatch.setattr(plan, "ROWS", tuple(map(short, plan.ROWS)))
+    monkeypatch.setattr(plan, "ROWS", tuple(map(short, ROWS)))

@@ -10,7 +10,7 @@ from kvoffload.devices import cuda_torch
 from kvoffload.devices.cuda_driver import Event
 from kvproof.engines import conform, soak
 from kvproof.job import Job
-from kvproof.plan import BELOW
+from kvproof.rows import BELOW
 from kvproof.scopes import parse_scope
 from kvproof.verdict import Result, Verdict
 

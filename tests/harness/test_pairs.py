@@ -10,7 +10,7 @@ from kvmodel.contract import DISCIPLINES, Contract, Discipline
 from kvproof.engines import fuzz
 from kvproof.job import Job
 from kvproof.pairs import Pair, Treatment, pairs
-from kvproof.plan import DYING
+from kvproof.rows import DYING
 from kvproof.scopes import SCOPES, name_of, parse_scope
 from kvproof.search.modes import MODES, Variant, switched_on, variants
 from kvproof.search.narrow import variants_of

@@ -13,9 +13,9 @@ from kvproof.cli.progress import ProgressLine
 from kvproof.cores import cores
 from kvproof.engines.prove import asked
 from kvproof.job import Job
-from kvproof.plan import ALL_SIZES
 from kvproof.report import proof_screen
 from kvproof.report.coverage import merged
+from kvproof.rows import ALL_SIZES
 from kvproof.runner import run_jobs
 from kvproof.scopes import SCOPES
 from kvproof.usage import BadUsage
