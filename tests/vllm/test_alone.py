@@ -19,12 +19,14 @@ from tests.vllm.versions import kept
 from kvmodel import Contract, Machine
 from kvmodel.scope import Scope
 from kvproof.engines.run_of import failure_of, run_of
+from kvproof.engines.verdict_of import verdict_of
+from kvproof.job import Job
 from kvproof.obligations import accounts
 from kvproof.obligations.accounts import held
 from kvproof.obligations.books import Unreadable
 from kvproof.obligations.workers import Workers
 from kvproof.search.modes import Variant
-from kvproof.targets.alone import Unsaid, direct_test
+from kvproof.targets.alone import direct_test
 from kvproof.targets.command import Command
 from kvproof.targets.divergence import Divergence
 from kvproof.targets.open_for import opener
@@ -34,7 +36,9 @@ from kvproof.targets.vllm.offloading import Offloading
 from kvproof.targets.vllm.offloading_copies import OffloadingCopies
 from kvproof.targets.vllm.simple import Simple
 from kvproof.targets.vllm.simple_copies import SimpleCopies
+from kvproof.targets.vllm.target import ConnectorTarget
 from kvproof.trace import itf
+from kvproof.verdict import Verdict
 
 BLOCKED = """
 import sys
@@ -116,12 +120,42 @@ def test_it_fails_as_it_did_where_no_kvproof_is_and_passes_without_what_brings_i
     ], ran
 
 
-def test_a_fault_beyond_the_contract_is_said_to_take_kvproof_and_no_test_is_written() -> None:
-    trace = itf.read(kept()["6b13d2"])
-    commands = (*trace.commands, Command("lose_report", (0, 1)))
-    wrong = Divergence("everything-drains", "", (), (), None, ("hang", "engine"))
-    with pytest.raises(Unsaid, match="does not say how the engine is asked for 'lose_report'"):
-        direct_test(Offloading.alone, trace.scope, trace.contract, commands, (), wrong, "6b13d2_alone")
+@pytest.mark.parametrize("target", [Simple, Offloading])
+def test_whatever_a_target_can_be_given_can_be_given_without_kvproof(target: type[ConnectorTarget]) -> None:
+    assert target.alone.calls.keys() == target.verbs
+
+
+LOSING = tuple(
+    Command(verb, tuple(args))
+    for verb, *args in (
+        ("submit", 0),
+        ("schedule",),
+        ("run", 0, "compute"),
+        ("handle_output",),
+        ("schedule",),
+        ("run", 0, "store"),
+        ("lose_report", 0, 0),
+        ("drain",),
+    )
+)
+"""A worker that never reports its store."""
+
+
+def test_a_fault_beyond_the_contract_is_brought_about_without_kvproof_too(tmp_path: Path) -> None:
+    machine = Machine(Contract("pinning"), Scope(3, 2, 1, ("ab",)))
+    run = run_of(machine, opener("vllm-simple", "", machine), LOSING, lambda: False)
+    assert run.divergence is not None
+    assert (run.divergence.property, run.divergence.cause) == ("everything-drains", ("hang", "engine"))
+    variant = Variant("s1", machine.setting.scope, machine.setting.contract)
+    failure = failure_of(variant, "vllm-simple", "fuzz", "", LOSING, run.divergence, run.notes, "")
+    job = Job("fuzz", "vllm-simple", "pinning", "s1", machine.setting.scope, machine.setting.contract)
+    verdict, beyond = verdict_of(job, failure)
+    assert verdict is Verdict.FRAGILE
+    assert f"def test_{beyond.fingerprint}_alone" in beyond.alone
+    (tmp_path / "blocked.py").write_text(BLOCKED)
+    (tmp_path / "test_lost.py").write_text(beyond.alone)
+    (tmp_path / "test_told.py").write_text(re.sub(r".*# 7 lose .*\n", "", beyond.alone))
+    assert ended_in(tmp_path) == [("FAILED", "test_lost"), ("PASSED", "test_told")]
 
 
 STRICTLY = (

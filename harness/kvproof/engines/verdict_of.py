@@ -15,4 +15,6 @@ def verdict_of(job: Job, failure: Failure) -> tuple[Verdict, Failure]:
     fault = "" if job.target == MACHINE else fault_in(load(job.target, job.device), failure.commands)
     if not fault:
         return Verdict.REFUTED, failure
-    return Verdict.FRAGILE, dataclasses.replace(failure, fault=fault, cause=(*failure.cause, "beyond", fault))
+    beyond = dataclasses.replace(failure, fault=fault, cause=(*failure.cause, "beyond", fault))
+    renamed = failure.alone.replace(failure.fingerprint, beyond.fingerprint, 1)  # its test has the id as its name
+    return Verdict.FRAGILE, dataclasses.replace(beyond, alone=renamed)

@@ -10,7 +10,7 @@ vLLM goes through sets of request ids. With PYTHONHASHSEED=0 they have the order
 import json
 import logging
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from typing import Any, Self
 from kvproof.obligations.books import Books, Pool
 from kvproof.obligations.workers import Share, Workers
 from kvproof.targets.vllm.private import pool
+from kvproof.targets.vllm.reports import Form, Reports
 
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
@@ -180,8 +181,9 @@ class Launched:
     polled: list[ModelRunnerOutput | None] | None = None
 
 
-class Copies(ABC):
-    """How one of vLLM's offload connectors is set up, and where the simulated copies take the place of the real ones.
+class Copies(Form):
+    """How one of vLLM's offload connectors is set up, how its workers report, and where the simulated copies take the
+    place of the real ones.
 
     connector  its name; unused: host blocks that it keeps for nobody (count)
     """
@@ -239,6 +241,7 @@ class Vllm:
         for worker, rank in enumerate(self.ranks):
             copies.simulate(rank, workers, worker)
         self.aggregator = KVOutputAggregator.from_connector(self.scheduler.connector, len(self.ranks))
+        self.reports = Reports(copies, len(self.ranks))
         self.names = Prefixes()
         self.requests: dict[int, Request] = {}
         self.live: dict[int, Request] = {}
@@ -253,10 +256,6 @@ class Vllm:
         extra = tuple(sorted(copies.extra(host_blocks, workers).items()))
         ranks = Workers(workers, device_blocks + 1, host_blocks + copies.unused, TOKENS_PER_BLOCK)
         return cls(built(copies.connector, extra, device_blocks, workers, depth), copies, ranks, depth)
-
-    def reported(self, worker: int, received: set[str], report: Any) -> tuple[set[str], Any]:
-        """What reaches the scheduler of what one worker says: requests that were loaded, and the connector's report."""
-        return received, report
 
     # The client.
 
@@ -361,6 +360,7 @@ class Vllm:
         for worker, rank in enumerate(self.ranks):
             metadata = self.copies.for_worker(scheduled.kv_connector_metadata)
             self._execute(worker, rank, metadata, tuple(shares))
+        self.reports.launched(scheduled.kv_connector_metadata)
         self.awaited.append(Launched(scheduled, sampling, self.workers.ranks[0].submitted))
         return scheduled
 
@@ -395,7 +395,7 @@ class Vllm:
     def _polled(self, worker: int, launched: Launched) -> ModelRunnerOutput:
         rank, scheduled, sampling = self.ranks[worker], launched.scheduled, launched.sampling
         sent, received = rank.get_finished(scheduled.finished_req_ids)
-        received, report = self.reported(worker, received or set(), rank.build_connector_worker_meta())
+        received, report = self.reports.arrived(worker, received or set(), rank.build_connector_worker_meta())
         told = KVConnectorOutput(
             finished_sending=sent or None, finished_recving=received or None, kv_connector_worker_meta=report
         )

@@ -1,4 +1,4 @@
-"""vLLM's Scheduler as the targets have it: with connectors that are recorded, and reports that may get lost."""
+"""vLLM's Scheduler as the targets have it: with connectors that are recorded."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,6 @@ from kvmodel.setting import Setting
 from kvproof.obligations.workers import Workers
 from kvproof.targets.vllm.known import unlike
 from kvproof.targets.vllm.release import importing, installed
-from kvproof.targets.vllm.reports import Reports
 
 RELEASE = installed()  # before vllm is imported
 
@@ -31,24 +30,14 @@ class Engine(Vllm):
         copies: Copies,
         setting: Setting,
         workers: Workers,
-        reports: Reports,
     ) -> None:
         self.scope = setting.scope
-        self.reports = reports
         super().__init__(_built(connector, extra, setting), copies, workers, setting.contract.depth)
 
     def submitted(self, number: int) -> None:
         """Submit a request of the scope, which decodes as many blocks as that says."""
         scope = self.scope
         self.submit(number, scope.prompts[number], len(scope.decoded[number]) if scope.decoded else scope.decode)
-
-    def schedule(self) -> Any:
-        scheduled = super().schedule()
-        self.reports.launched(scheduled.kv_connector_metadata)
-        return scheduled
-
-    def reported(self, worker: int, received: set[str], report: Any) -> tuple[set[str], Any]:
-        return self.reports.arrived(worker, received, report)
 
 
 def _built(connector: str, extra: Mapping[str, Any], setting: Setting) -> Built:

@@ -1,6 +1,5 @@
 """The target `vllm-offloading`: vLLM's OffloadingConnector with the CPU tier."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kvmodel.setting import Setting
@@ -11,8 +10,6 @@ from kvproof.targets.vllm.target import ConnectorTarget, driven_alone
 since((0, 25), RELEASE)  # 0.24's workers copy by handlers of another kind
 
 with importing(RELEASE):
-    from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata
-
     from kvproof.targets.vllm import offloading_copies
     from kvproof.targets.vllm.offloading_copies import OffloadingCopies
 
@@ -27,22 +24,6 @@ class Offloading(ConnectorTarget):
 
     def copies(self, setting: Setting) -> OffloadingCopies:
         return OffloadingCopies()
-
-    def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
-        return {job: (transfer.req_id,) for job, transfer in metadata.load_jobs.items()}
-
-    def blank_report(self) -> Any:
-        return OffloadingWorkerMetadata()
-
-    def completed_in(self, report: Any) -> dict[int, int]:
-        completed: dict[int, int] = report.completed_jobs
-        return completed
-
-    def key_of(self, job: int) -> int | None:
-        return job
-
-    def job_of_key(self, key: int) -> int:
-        return key
 
     def jobs_in_words(self, metadata: Any) -> list[str]:
         words = []

@@ -5,10 +5,11 @@ waits for the compute submitted before it, and for the copy before it in its dir
 next step, before its compute. A flush blocks the worker until the copies are done.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata
 from vllm.v1.kv_offload.base import OffloadingWorker, TransferResult, get_offload_block_hash
 from vllm.v1.kv_offload.cpu.spec import CPUOffloadingSpec
 
@@ -72,3 +73,19 @@ class OffloadingCopies(Copies):
     def for_worker(self, metadata: Any) -> Any:
         """vLLM's worker takes jobs out of it."""
         return replace(metadata, load_jobs=dict(metadata.load_jobs), store_jobs=dict(metadata.store_jobs))
+
+    def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
+        return {job: (transfer.req_id,) for job, transfer in metadata.load_jobs.items()}
+
+    def blank_report(self) -> Any:
+        return OffloadingWorkerMetadata()
+
+    def completed_in(self, report: Any) -> dict[int, int]:
+        completed: dict[int, int] = report.completed_jobs
+        return completed
+
+    def key_of(self, job: int) -> int | None:
+        return job
+
+    def job_of_key(self, key: int) -> int:
+        return key

@@ -4,33 +4,36 @@ vLLM's contract with its environment is that every worker reports every job exac
 lost, or come a second time.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 LATEST = 2
 """How many of a worker's jobs may be reported again, the latest: older ones bring nothing that these do not."""
 
 
-class Form(Protocol):
+class Form(ABC):
     """How the workers of one connector report."""
 
+    @abstractmethod
     def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
         """The load jobs of a launch, with the requests that each is for."""
-        ...
 
+    @abstractmethod
     def blank_report(self) -> Any:
-        """A report of nothing."""
-        ...
+        """A report of nothing, as a worker's side of the connector makes it."""
 
+    @abstractmethod
     def completed_in(self, report: Any) -> dict[int, int]:
         """The report's own dictionary of what is complete: key -> how often."""
-        ...
 
+    @abstractmethod
     def key_of(self, job: int) -> int | None:
         """By which key a report names a job; None: it does not, a request of the job is said to have been received."""
-        ...
 
-    def job_of_key(self, key: int) -> int: ...
+    @abstractmethod
+    def job_of_key(self, key: int) -> int:
+        """The job that a report names by a key."""
 
 
 class Reports:

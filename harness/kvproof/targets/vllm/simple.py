@@ -1,6 +1,5 @@
 """The target `vllm-simple`: vLLM's SimpleCPUOffloadConnector, eager and lazy."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kvmodel.contract import STORE_MODES
@@ -11,8 +10,6 @@ from kvproof.targets.vllm.release import importing
 from kvproof.targets.vllm.target import ConnectorTarget, driven_alone
 
 with importing(RELEASE):
-    from vllm.v1.simple_kv_offload.metadata import SimpleCPUOffloadWorkerMetadata
-
     from kvproof.targets.vllm import simple_copies
     from kvproof.targets.vllm.simple_copies import SimpleCopies, job_of
 
@@ -33,23 +30,6 @@ class Simple(ConnectorTarget):
         for rank in self.engine.ranks:
             for name in ("_connector_metadata", "_load_events", "_store_events"):
                 private.read(rank.worker_handler, name)
-
-    def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
-        loads: Mapping[int, Sequence[str]] = metadata.load_event_to_reqs
-        return {job_of(event, is_store=False): requests for event, requests in loads.items()}
-
-    def blank_report(self) -> Any:
-        return SimpleCPUOffloadWorkerMetadata(completed_store_events={})
-
-    def completed_in(self, report: Any) -> dict[int, int]:
-        completed: dict[int, int] = report.completed_store_events
-        return completed
-
-    def key_of(self, job: int) -> int | None:
-        return None if job % 2 else job // 2
-
-    def job_of_key(self, key: int) -> int:
-        return job_of(key, is_store=True)
 
     def jobs_in_words(self, metadata: Any) -> list[str]:
         words = []

@@ -4,11 +4,12 @@ Stream order of its worker (vllm/v1/simple_kv_offload/worker.py, copy_backend.py
 loads; a store waits for the compute submitted before it, a load for nothing. A flush waits for all copies.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from vllm.v1.core.kv_cache_utils import get_block_hash
+from vllm.v1.simple_kv_offload.metadata import SimpleCPUOffloadWorkerMetadata
 from vllm.v1.simple_kv_offload.worker import SimpleCPUOffloadWorker
 
 from kvproof.obligations.books import Pool
@@ -114,6 +115,23 @@ class SimpleCopies(Copies):
 
     def for_worker(self, metadata: Any) -> Any:
         return metadata
+
+    def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
+        loads: Mapping[int, Sequence[str]] = metadata.load_event_to_reqs
+        return {job_of(event, is_store=False): requests for event, requests in loads.items()}
+
+    def blank_report(self) -> Any:
+        return SimpleCPUOffloadWorkerMetadata(completed_store_events={})
+
+    def completed_in(self, report: Any) -> dict[int, int]:
+        completed: dict[int, int] = report.completed_store_events
+        return completed
+
+    def key_of(self, job: int) -> int | None:
+        return None if job % 2 else job // 2
+
+    def job_of_key(self, key: int) -> int:
+        return job_of(key, is_store=True)
 
 
 def job_of(event: int, is_store: bool) -> int:

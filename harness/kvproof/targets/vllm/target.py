@@ -1,7 +1,7 @@
 """What the targets for vLLM's connectors have in common: vLLM's scheduler, and what clients may ask of it."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, Self
 
@@ -15,11 +15,10 @@ from kvproof.targets.alone import Alone, sources
 from kvproof.targets.command import Command, request_name
 from kvproof.targets.outcome import Answer, Outcome, Refused
 from kvproof.targets.target import StepTarget
-from kvproof.targets.vllm import private
+from kvproof.targets.vllm import private, reports
 from kvproof.targets.vllm.digest import digest
 from kvproof.targets.vllm.engine import RELEASE, TOKENS_PER_BLOCK, Copies, Engine, driver
 from kvproof.targets.vllm.known import as_known
-from kvproof.targets.vllm.reports import Reports
 
 FAILED_TO_RESET = "Failed to reset KV cache"
 """How the text begins of the exception by which vLLM's scheduler refuses a reset while blocks are in use."""
@@ -31,7 +30,7 @@ def driven_alone(copies: str, module: ModuleType) -> Alone:
     copies  makes the simulated copies, which the module has
     """
     return Alone(
-        driver=sources(workers, books, accounts, private, driver, module),
+        driver=sources(workers, books, accounts, private, reports, driver, module),
         begin=f"vllm = Vllm.of({copies}, {{device_blocks}}, {{host_blocks}}, {{workers}}, {{depth}})",
         calls={
             "submit": "vllm.submit({request}, {symbols}, {decoded})",
@@ -41,6 +40,8 @@ def driven_alone(copies: str, module: ModuleType) -> Alone:
             "abort": "vllm.abort({request})",
             "reset": "vllm.reset_for({meaning}, {requests}, {tiers}{strict})",
             "drain": "vllm.drain({always})",
+            "lose_report": "vllm.reports.lost[{worker}].add({job})",
+            "duplicate_report": "vllm.reports.again[{worker}].add({job})",
         },
         owed={
             "rest unfinished": "not vllm.unfinished()",
@@ -78,11 +79,8 @@ class ConnectorTarget(StepTarget):
         self.workers = Workers(scope.workers, scope.device_blocks + 1, self.host_blocks(setting), TOKENS_PER_BLOCK)
         self.deferred: set[int] = set()
         self.resets_left = scope.resets
-        self.reports = Reports(self, scope.workers)
         with as_known(RELEASE):
-            self.engine = Engine(
-                self.connector, self.extra(setting), self.copies(setting), setting, self.workers, self.reports
-            )
+            self.engine = Engine(self.connector, self.extra(setting), self.copies(setting), setting, self.workers)
             wanted, there = self.host_blocks(setting), len(self.engine.host()[0].refs)
             if there != wanted:
                 raise Unreadable(f"the CPU tier has {there} blocks, and should have {wanted}")
@@ -102,26 +100,6 @@ class ConnectorTarget(StepTarget):
 
     def connected(self) -> None:  # not every connector has more to be looked at
         """Look at what the simulated copies rely on. Raises Unreadable."""
-
-    @abstractmethod
-    def loads_of(self, metadata: Any) -> Mapping[int, Sequence[str]]:
-        """The load jobs of a launch, with the requests that each is for."""
-
-    @abstractmethod
-    def blank_report(self) -> Any:
-        """A report of nothing, as a worker's side of the connector makes it."""
-
-    @abstractmethod
-    def completed_in(self, report: Any) -> dict[int, int]:
-        """The report's own dictionary of what is complete."""
-
-    @abstractmethod
-    def key_of(self, job: int) -> int | None:
-        """By which key a report names a job; None: it does not."""
-
-    @abstractmethod
-    def job_of_key(self, key: int) -> int:
-        """The job that a report names by a key."""
 
     @abstractmethod
     def jobs_in_words(self, metadata: Any) -> list[str]:
@@ -172,10 +150,12 @@ class ConnectorTarget(StepTarget):
             Command("lose_report", (worker, copy.job))
             for worker in workers
             for copy in self.workers.ranks[worker].copied
-            if copy.job not in self.reports.lost[worker]
+            if copy.job not in self.engine.reports.lost[worker]
         ]
         again = [
-            Command("duplicate_report", (worker, job)) for worker in workers for job in self.reports.repeatable(worker)
+            Command("duplicate_report", (worker, job))
+            for worker in workers
+            for job in self.engine.reports.repeatable(worker)
         ]
         return lost + again
 
@@ -208,11 +188,11 @@ class ConnectorTarget(StepTarget):
         return Answer()
 
     def lose_report(self, worker: int, job: int) -> Outcome:
-        self.reports.lost[worker].add(job)
+        self.engine.reports.lost[worker].add(job)
         return Answer()
 
     def duplicate_report(self, worker: int, job: int) -> Outcome:
-        self.reports.again[worker].add(job)
+        self.engine.reports.again[worker].add(job)
         return Answer()
 
     def reset(self, meaning: str, requests: str, tiers: str = "all") -> Outcome:
@@ -265,7 +245,7 @@ class ConnectorTarget(StepTarget):
         return digest(
             engine.scheduler, engine.ranks, engine.aggregator, engine.awaited, self.workers.ranks, self.workers.age,
             self.workers.survivors,
-            sorted(engine.requests), self.resets_left, self.reports.lost, self.reports.again,
+            sorted(engine.requests), self.resets_left, self.engine.reports.lost, self.engine.reports.again,
         )  # fmt: skip
 
     def books(self) -> Books:
