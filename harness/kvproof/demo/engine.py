@@ -1,7 +1,7 @@
 """An engine for the tutorial: kvoffload with a connector of its own, in which one line is wrong.
 
-The connector follows `fencing`: device blocks may be given away under a running copy, and whoever reuses them waits for
-it. The blocks that a load writes belong to the request that waits for the load.
+The connector follows `fencing`: a request that goes away gives back device blocks that a store still reads, and whoever
+reuses them waits for it. But the blocks that a load writes belong to the request until the load is done.
 """
 
 from kvmodel import Contract
