@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kvproof.targets.vllm.reports import Reports
+from kvproof.targets.vllm.reports import Form, Reports
 
 
-class ByKey:
+class ByKey(Form):
     """Stores are told as jobs divided by two, loads by the requests that they were for: as SimpleCPUOffloadConnector's
     are."""
 
